@@ -1,0 +1,47 @@
+"""Which agent wrote this? Decided by content, never by name.
+
+Knows: the list of formats and the sentences for what is no session. Reads at most 64 KiB.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from pathlib import Path
+from typing import cast
+
+from ..errors import NotASession
+from .base import Format
+
+FORMATS: tuple[str, ...] = ("nova",)
+"""Modules under `nova_nb.foreign`, asked in this order; the first that recognises the content reads it."""
+
+HEAD = 65_536
+
+
+def format_of(path: str | os.PathLike[str]) -> Format:
+    """The format of a path. Raises NotASession with what the path is instead and what to try."""
+    path = Path(path)
+    if not path.exists():
+        raise NotASession(f"{path}: there is no such file; check the path")
+    head = b""
+    if path.is_file():
+        try:
+            with path.open("rb") as file:
+                head = file.read(HEAD)
+        except OSError as error:
+            raise NotASession(f"{path}: cannot be read ({error.strerror}); check its permissions") from error
+        if not head:
+            raise NotASession(f"{path}: the file is empty; the agent may not have written its first line yet")
+    for module_name in FORMATS:
+        module = importlib.import_module(f"nova_nb.foreign.{module_name}")
+        if module.sniff(path, head):
+            return cast(Format, module)
+    what = (
+        "a directory without a session in it"
+        if path.is_dir()
+        else "binary data"
+        if b"\0" in head[:1024]
+        else "no session of an agent Nova knows"
+    )
+    raise NotASession(f"{path}: {what}; Nova reads {', '.join(FORMATS)} sessions")

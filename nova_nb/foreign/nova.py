@@ -1,0 +1,102 @@
+"""Reading rules of Nova's own sessions: `log.jsonl` in a session directory.
+
+Knows: which file is a Nova log and what its steps are. What a step saw is the projection of the
+chain at the recorded leaf.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ..history import journal
+from ..history.chain import head_of, nodes, path_to_root, walk
+from ..history.events import CompactionBoundaryCreated, MessageAppended, PromptSet, ReplyReceived, RequestSent, SessionStarted
+from ..history.log import Log
+from ..projection.pieces import Projection
+from ..projection.project import project as project_chain
+from ..settings import ContextSettings, settings_from
+from .base import Leaf, SessionInfo, Step
+
+name = "nova"
+
+
+def sniff(path: Path, head: bytes) -> bool:
+    if path.is_dir():
+        return (path / "log.jsonl").is_file()
+    return head.lstrip(b"\xef\xbb\xbf").startswith(b'{"type":"session_started"')
+
+
+def log_path(path: Path) -> Path:
+    return path / "log.jsonl" if path.is_dir() else path
+
+
+def list_sessions(path: Path) -> list[SessionInfo]:
+    file = log_path(path)
+    stat = file.stat()
+    return [SessionInfo(str(path), name, file.parent.name, "", stat.st_mtime, stat.st_size)]
+
+
+def read(path: Path, session_id: str | None = None) -> Log:
+    return journal.read(log_path(path))
+
+
+def settings_of(log: Log) -> ContextSettings:
+    first = log.events[0] if log.events else None
+    return settings_from(first.settings) if isinstance(first, SessionStarted) else ContextSettings()
+
+
+def conversation(log: Log) -> list[str]:
+    return [e.id for e in log.events if isinstance(e, MessageAppended)]
+
+
+def leaf(log: Log) -> Leaf:
+    head = head_of(log.events)
+    return Leaf(head, None if head is None else log.line(head), "recorded-head")
+
+
+def reachable(log: Log, leaf: str | None = None) -> list[str]:
+    at = leaf if leaf is not None else head_of(log.events)
+    return [n.id for n in path_to_root(nodes(log.events), at) if isinstance(n, MessageAppended)]
+
+
+def shown(log: Log) -> list[str] | None:
+    return conversation(log)
+
+
+def steps(log: Log) -> tuple[Step, ...]:
+    replies = {e.request: e for e in log.events if isinstance(e, ReplyReceived)}
+    out: list[Step] = []
+    for e in log.events:
+        if isinstance(e, RequestSent):
+            reply = replies.get(e.id)
+            record = reply.message if reply and reply.message else e.id
+            out.append(
+                Step(len(out) + 1, e.kind, reply.usage if reply else None, "rebuilt", record, log.line(record), e.at, e.model)
+            )
+    return tuple(out)
+
+
+def project(log: Log, step: int | None = None) -> Projection:
+    sent = None
+    if step is not None:
+        sent = [e for e in log.events if isinstance(e, RequestSent)][step - 1]
+    at = sent.leaf if sent else head_of(log.events)
+    projection = project_chain(walk(nodes(log.events), at), settings_of(log))
+    prompt = _prompt(log, sent)
+    return Projection(projection.pieces, prompt.system if prompt else None, prompt.tools if prompt else None)
+
+
+def _prompt(log: Log, sent: RequestSent | None) -> PromptSet | None:
+    if sent and sent.prompt:
+        event = log.get(sent.prompt)
+        return event if isinstance(event, PromptSet) else None
+    return next((e for e in reversed(log.events) if isinstance(e, PromptSet)), None)
+
+
+def body(log: Log, projection: Projection, step: int | None = None) -> dict[str, Any] | None:
+    return None
+
+
+def boundaries(log: Log) -> list[CompactionBoundaryCreated]:
+    return [e for e in log.events if isinstance(e, CompactionBoundaryCreated)]

@@ -1,0 +1,115 @@
+"""The face of a session: one object for Nova's own sessions and those of other agents.
+
+Knows: where each question is answered. Holds no state but the log and what was asked before.
+Widgets and diagnosis are imported when they are asked for.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from .errors import UsageError
+from .foreign.base import Format, Leaf, SessionInfo, Step
+from .foreign.detect import format_of
+from .history.log import Log
+from .projection.pieces import Projection, messages_of
+from .projection.request import Request
+
+
+class Session:
+    """A session read from disk. Opening and asking never change it.
+
+    >>> session = open_session(path)              # doctest: +SKIP
+    >>> session.request(step=3).messages[0]       # doctest: +SKIP
+    """
+
+    def __init__(self, log: Log, format: Format) -> None:
+        self.log = log
+        self.format = format
+
+    @property
+    def path(self) -> str:
+        """The file (or directory, or database) it was read from."""
+        return self.log.source.path
+
+    @cached_property
+    def steps(self) -> tuple[Step, ...]:
+        """One entry a model call found in the log; see `nova_nb.foreign.base.Step`."""
+        return self.format.steps(self.log)
+
+    @cached_property
+    def leaf(self) -> Leaf:
+        """The record the next step continues from, and the rule that says so."""
+        return self.format.leaf(self.log)
+
+    def projection(self, step: int | None = None) -> Projection:
+        """The pieces of a step's request; None: what the next request would carry."""
+        self._check(step)
+        return self.format.project(self.log, step)
+
+    def request(self, step: int | None = None) -> Request:
+        """What the model got at `step` (counted from 1), or would get next."""
+        projection = self.projection(step)
+        entry = self.steps[step - 1] if step is not None else None
+        return Request(
+            messages=messages_of(projection.pieces),
+            system=projection.system,
+            tools=projection.tools,
+            pieces=projection.pieces,
+            step=step,
+            kind=entry.kind if entry else "main",
+            model=entry.model if entry else None,
+            basis=("partial" if projection.unknown else "rebuilt") if entry is None else entry.basis,
+            unknown=projection.unknown,
+            provider_body=self.format.body(self.log, projection, step),
+        )
+
+    def _check(self, step: int | None) -> None:
+        if step is not None and not 1 <= step <= len(self.steps):
+            have = f"steps 1 to {len(self.steps)}" if self.steps else "no model calls"
+            raise UsageError(f"there is no step {step}; this session has {have}")
+
+    def explore(self) -> Any:
+        """The three views, linked; in a notebook the last line of a cell shows it."""
+        from .widgets.explorer import Explorer
+
+        return Explorer(self)
+
+    def timeline(self) -> Any:
+        """The token budget over the steps, as a plotly figure with a static form."""
+        from .widgets.timeline import Timeline
+
+        return Timeline(self)
+
+    def trace(self, text: str, regex: bool = False) -> Any:
+        """The fate of a text, step by step; see DIAGNOSIS: `.steps`, `.turns`, `.first`, `.at(step)`."""
+        from .diagnosis.fate import trace
+
+        return trace(self, text, regex=regex)
+
+    def diagnose(self) -> Any:
+        """What is wrong with this session and which layer caused it; see `nova_nb.diagnosis`."""
+        from .diagnosis.report import diagnose
+
+        return diagnose(self)
+
+    def __repr__(self) -> str:
+        s = self.log.source
+        return f"<Session {s.session_id or Path(s.path).name} {s.format} {len(self.log.events)} events>"
+
+
+def open_session(path: str | os.PathLike[str], session_id: str | None = None) -> Session:
+    """Open Nova's own or any known agent's session; never writes to it.
+
+    Raises NotASession when the path holds none, with what it is instead.
+    """
+    module = format_of(path)
+    return Session(module.read(Path(path), session_id), module)
+
+
+def list_sessions(path: str | os.PathLike[str]) -> list[SessionInfo]:
+    """The sessions that a file, folder or database holds."""
+    return format_of(path).list_sessions(Path(path))
