@@ -60,6 +60,7 @@ THIRD_PARTIES: dict[str, tuple[str, ...]] = {
     "plotly": ("widgets",),
     "IPython": ("widgets", "magics"),
     "filelock": ("history", "memory"),
+    "pydantic_core": ("foreign.documents",),
 }
 
 CLOCK = {
