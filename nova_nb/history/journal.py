@@ -22,9 +22,10 @@ class Journal:
         self.path = Path(path)
         self._fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
-    def append(self, event: Event) -> None:
+    def append(self, event: Event) -> Event:
         try:
             os.write(self._fd, to_json(event) + b"\n")
+            return event
         except OSError as error:
             raise LogWriteError(f"{self.path}: the log could not be written ({error.strerror})") from error
 
