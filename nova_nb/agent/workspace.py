@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 
+RESULTS = "tool-results"
 READ_CHARS = 40_000
 """one read shows at most this much: below the 50,000 at which a result is written to a file (R3.1), so that
 reading a stored result back, which is exempt, stays within what any other result may take"""
@@ -20,7 +22,9 @@ class ToolFailure(Exception):
 
 
 class Workspace:
-    """A root that may be read and written, and a session folder whose `tool-results/` may be read.
+    """A root that may be read and written, and session folders whose `tool-results/` may be read.
+
+    `sessions` are the session's own folder and those of the sessions it was forked from, nearest first.
 
     >>> Workspace(".").find("../../etc/passwd")
     Traceback (most recent call last):
@@ -28,33 +32,33 @@ class Workspace:
     nova_nb.agent.workspace.ToolFailure: ../../etc/passwd is outside the workspace
     """
 
-    def __init__(self, root: str | os.PathLike[str], session: Path | None = None, read_chars: int = READ_CHARS) -> None:
-        self.read_chars = read_chars
+    def __init__(
+        self, root: str | os.PathLike[str], sessions: Sequence[str | os.PathLike[str]] = (), read_chars: int = READ_CHARS
+    ) -> None:
         self.root = Path(os.path.realpath(root))
-        self.session = None if session is None else Path(os.path.realpath(session))
-        self.results = None if self.session is None else self.session / "tool-results"
+        self.sessions = tuple(Path(os.path.realpath(session)) for session in sessions)
+        self.read_chars = read_chars
 
     def find(self, path: str, *, write: bool = False) -> Path:
         """The real path behind `path`, which is relative to the root, or absolute. Raises ToolFailure if it lies outside.
 
-        A path of the session folder, as a placeholder names it (`tool-results/<id>.txt`), is found there for reading.
+        A stored result is found for reading by the name its placeholder gives, `tool-results/<id>.txt`.
         """
         if "\0" in path:
             raise ToolFailure("a path cannot hold a NUL character")
         real = _real(self.root / path)
-        if write:
-            if not real.is_relative_to(self.root):
-                raise ToolFailure(f"{path} is outside the workspace")
-            if ".git" in real.relative_to(self.root).parts:
-                raise ToolFailure(f"{path} is git's own; only git writes there")
-            if self.session is not None and real.is_relative_to(self.session):
-                raise ToolFailure(f"{path} belongs to the session's log, which no tool changes")
-            return real
-        if self.session is not None and self.results is not None and not real.exists():
-            real = stored if (stored := _real(self.session / path)).is_relative_to(self.results) else real
-        if real.is_relative_to(self.root) or (self.results is not None and real.is_relative_to(self.results)):
-            return real
-        raise ToolFailure(f"{path} is outside the workspace")
+        if not write and not (real.is_relative_to(self.root) and real.exists()):
+            for session in self.sessions:
+                stored = _real(session / path)
+                if stored.is_relative_to(session / RESULTS) and stored.exists():
+                    return stored
+        if not real.is_relative_to(self.root):
+            raise ToolFailure(f"{path} is outside the workspace")
+        if write and ".git" in real.relative_to(self.root).parts:
+            raise ToolFailure(f"{path} is git's own; only git writes there")
+        if write and any(real.is_relative_to(session) for session in self.sessions):
+            raise ToolFailure(f"{path} belongs to the session's log, which no tool changes")
+        return real
 
     def file(self, path: str) -> Path:
         """An existing regular file. Pipes and devices are refused: reading one could wait for ever."""
@@ -76,12 +80,13 @@ class Workspace:
             raise ToolFailure(f"{path} is no folder" if real.exists() else f"{path}: there is no such folder")
         return real
 
-    def spilled(self, path: str) -> bool:
-        """Whether `path` names a stored tool result: reading one back is exempt from spilling (R3.3)."""
+    def stored(self, path: str) -> bool:
+        """Whether `path` names a stored tool result: reading one back is exempt from being stored again (R3.3)."""
         try:
-            return self.results is not None and self.find(path).is_relative_to(self.results)
+            real = self.find(path)
         except ToolFailure:
             return False
+        return any(real.is_relative_to(session / RESULTS) for session in self.sessions)
 
     def shown(self, real: Path) -> str:
         """The path as a person and a model see it: relative to the root, with forward slashes."""

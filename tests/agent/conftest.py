@@ -17,4 +17,4 @@ def workspace(tmp_path: Path) -> Workspace:
     (root / "src" / "orders.py").write_text("def total(rows):\n    return sum(rows)\n")
     (root / "README.md").write_text("A shop.\n")
     (tmp_path / "secret.txt").write_text("outside")
-    return Workspace(root, session)
+    return Workspace(root, [session])

@@ -55,7 +55,7 @@ async def test_following_the_hints_reads_every_character_once(tmp_path: Path):
 
 
 async def test_a_stored_result_is_read_by_ranges(workspace: Workspace):
-    (workspace.results / "t1.txt").write_text("".join(f"row {i}\n" for i in range(1, 5_001)))
+    (workspace.sessions[0] / "tool-results" / "t1.txt").write_text("".join(f"row {i}\n" for i in range(1, 5_001)))
     part = await use(workspace, "read_file", path="tool-results/t1.txt", offset=4_999)
     assert part.text == "row 4999\nrow 5000\n[lines 4999-5000 of 5000]"
 

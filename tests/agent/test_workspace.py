@@ -48,14 +48,14 @@ def test_a_link_loop_is_refused_and_not_followed_for_ever(workspace: Workspace):
 
 
 def test_stored_results_can_be_read_by_either_path_and_nothing_else_of_the_session(workspace: Workspace):
-    assert workspace.session is not None
-    stored = workspace.session / "tool-results" / "t1.txt"
+    session = workspace.sessions[0]
+    stored = session / "tool-results" / "t1.txt"
     stored.write_text("stored")
-    (workspace.session / "log.jsonl").write_text("{}")
+    (session / "log.jsonl").write_text("{}")
     assert workspace.file("tool-results/t1.txt") == workspace.file(str(stored)) == stored
-    assert workspace.spilled(str(stored))
-    assert not workspace.spilled("README.md")
-    for path in ("log.jsonl", str(workspace.session / "log.jsonl"), "tool-results/../log.jsonl"):
+    assert workspace.stored(str(stored))
+    assert not workspace.stored("README.md")
+    for path in ("log.jsonl", str(session / "log.jsonl"), "tool-results/../log.jsonl"):
         with pytest.raises(ToolFailure):
             workspace.file(path)
     with pytest.raises(ToolFailure):
@@ -63,8 +63,7 @@ def test_stored_results_can_be_read_by_either_path_and_nothing_else_of_the_sessi
 
 
 def test_a_link_among_the_stored_results_does_not_lead_out(workspace: Workspace):
-    assert workspace.results is not None
-    os.symlink(workspace.root.parent / "secret.txt", workspace.results / "t2.txt")
+    os.symlink(workspace.root.parent / "secret.txt", workspace.sessions[0] / "tool-results" / "t2.txt")
     with pytest.raises(ToolFailure):
         workspace.file("tool-results/t2.txt")
 
@@ -72,7 +71,7 @@ def test_a_link_among_the_stored_results_does_not_lead_out(workspace: Workspace)
 def test_the_log_is_not_writable_even_when_it_lies_inside_the_workspace(tmp_path: Path):
     session = tmp_path / ".nova" / "s1"
     session.mkdir(parents=True)
-    inside = Workspace(tmp_path, session)
+    inside = Workspace(tmp_path, [session])
     for path in (".nova/s1/log.jsonl", ".git/hooks/pre-commit"):
         with pytest.raises(ToolFailure):
             inside.find(path, write=True)
@@ -82,3 +81,14 @@ def test_a_pipe_is_refused_instead_of_waited_for(workspace: Workspace):
     os.mkfifo(workspace.root / "pipe")
     with pytest.raises(ToolFailure, match="no regular file"):
         workspace.file("pipe")
+
+
+def test_a_forks_workspace_reads_what_its_parent_stored(workspace: Workspace, tmp_path: Path):
+    parent = workspace.sessions[0]
+    (parent / "tool-results" / "t1.txt").write_text("stored before the fork")
+    child = tmp_path / "home" / "s2"
+    (child / "tool-results").mkdir(parents=True)
+    fork = Workspace(workspace.root, [child, parent])
+    assert fork.file("tool-results/t1.txt").read_text() == "stored before the fork"
+    (child / "tool-results" / "t1.txt").write_text("stored after it")
+    assert fork.file("tool-results/t1.txt").read_text() == "stored after it"
