@@ -35,6 +35,7 @@ class ContextSettings(BaseModel):
     preview_chars: int = Field(2_000, ge=0, description="what history keeps of a written result")
     aggregate_limit_chars: int = Field(200_000, gt=0, description="all results of one message together")
     tool_limits_chars: dict[str, int] = Field(default_factory=dict, description="per tool, or 'mcp:<server>' (R3.6)")
+    tool_limits_tokens: dict[str, int] = Field(default_factory=dict, description="the same in estimated tokens")
 
     # compaction (R5.1 to R5.4)
     soft_margin_tokens: int = Field(13_000, ge=0, description="soft trigger before the reserve; guarded by the breaker")

@@ -9,12 +9,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from ..history import journal
-from ..history.chain import head_of, nodes, path_to_root, walk
-from ..history.events import CompactionBoundaryCreated, MessageAppended, PromptSet, ReplyReceived, RequestSent, SessionStarted
+from ..history.chain import head_of, nodes, path_to_root
+from ..history.events import CompactionBoundaryCreated, MessageAppended, ReplyReceived, RequestSent, SessionStarted
 from ..history.log import Log
-from ..projection.pieces import Projection
-from ..projection.project import project as project_chain
+from ..projection.pieces import Piece, Projection, block_chars
+from ..projection.projector import Projector
 from ..settings import ContextSettings, settings_from
 from .base import Leaf, SessionInfo, Step
 
@@ -77,21 +79,31 @@ def steps(log: Log) -> tuple[Step, ...]:
     return tuple(out)
 
 
+def projector(log: Log, step: int | None = None) -> Projector:
+    """The projection as it stood when a step's request left, or (None) at the end of the log."""
+    made = Projector(settings_of(log))
+    left = step
+    for event in log.events:
+        if left is not None and isinstance(event, RequestSent):
+            left -= 1
+            if left == 0:
+                break
+        made.add(event)
+    return made
+
+
 def project(log: Log, step: int | None = None) -> Projection:
-    sent = None
-    if step is not None:
-        sent = [e for e in log.events if isinstance(e, RequestSent)][step - 1]
-    at = sent.leaf if sent else head_of(log.events)
-    projection = project_chain(walk(nodes(log.events), at), settings_of(log))
-    prompt = _prompt(log, sent)
-    return Projection(projection.pieces, prompt.system if prompt else None, prompt.tools if prompt else None)
-
-
-def _prompt(log: Log, sent: RequestSent | None) -> PromptSet | None:
-    if sent and sent.prompt:
-        event = log.get(sent.prompt)
-        return event if isinstance(event, PromptSet) else None
-    return next((e for e in reversed(log.events) if isinstance(e, PromptSet)), None)
+    projection = projector(log, step).projection()
+    sent = None if step is None else [e for e in log.events if isinstance(e, RequestSent)][step - 1]
+    extra = sent.meta.get("append", []) if sent else []
+    if sent is None or not extra:
+        return projection
+    pieces = [
+        Piece(f"{sent.id}:{i}:{j}", f"{sent.id}:{i}", m["role"], block, (sent.id,), "reminder", sent.kind, block_chars(block))
+        for i, m in enumerate(extra)
+        for j, block in enumerate(m["content"])
+    ]
+    return msgspec.structs.replace(projection, pieces=[*projection.pieces, *pieces])
 
 
 def body(log: Log, projection: Projection, step: int | None = None) -> dict[str, Any] | None:

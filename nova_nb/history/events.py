@@ -122,12 +122,17 @@ class ProjectionCommitted(Event, frozen=True, kw_only=True, tag="projection_comm
     reason: str = ""
     prefix: str = ""
     policy: str = ""
+    leaf: str | None = None
+    """the chain's last node when it was made: it counts on every branch through that node (None: the head at this line)"""
+    meta: dict[str, Any] = {}
+    """the ledger of the decision: tokens in and out, what it cost in cached prefix"""
 
 
 class ProjectionUndone(Event, frozen=True, kw_only=True, tag="projection_undone"):
-    """A commit no longer counts."""
+    """A commit no longer counts, on every branch through `leaf` (None: the head at this line)."""
 
     commit: str
+    leaf: str | None = None
 
 
 class CompactionBoundaryCreated(Event, frozen=True, kw_only=True, tag="compaction_boundary_created"):
@@ -171,6 +176,7 @@ class RequestSent(Event, frozen=True, kw_only=True, tag="request_sent"):
     """id of the PromptSet in force"""
     policy: str = ""
     meta: dict[str, Any] = {}
+    """`append`: neutral messages that stood after the projection in this request alone (a summary's instruction)"""
 
 
 class ReplyReceived(Event, frozen=True, kw_only=True, tag="reply_received"):

@@ -73,6 +73,9 @@ class Request:
     basis: str = "rebuilt"
     unknown: tuple[str, ...] = ()
     provider_body: dict[str, Any] | None = None
+    prefix_bytes: int | None = None
+    """canonical bytes at the start that the main request before it began with; None where that is not known"""
+    total_bytes: int | None = None
 
     @cached_property
     def body(self) -> dict[str, Any]:

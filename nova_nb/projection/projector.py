@@ -1,0 +1,293 @@
+"""The projection, kept up to date: a step costs what was added.
+
+Knows: which events move the end of the chain, which ones change what stands before it, and how to
+keep messages, canonical bytes, hash and token counts of the finished part. Does not know what a
+stage does (`project`) nor where events are stored.
+
+    projector = Projector(settings)
+    for event in log: projector.add(event)
+    projector.request().hash, projector.tokens, projector.budget
+
+After any events it gives what `project` gives for the same chain; the tests hold it to that.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from ..history.chain import Node, path_to_root, walk
+from ..history.events import (
+    BranchSelected,
+    CompactionBoundaryCreated,
+    Event,
+    MessageAppended,
+    ProjectionCommitted,
+    ProjectionUndone,
+    PromptSet,
+    ReplyReceived,
+    RequestSent,
+    ToolStarted,
+)
+from ..settings import ContextSettings
+from .budget import Budget, budget, category, estimate, piece_chars, prompt_chars
+from .capabilities import Capabilities
+from .commits import View
+from .pieces import Piece, Projection
+from .project import Around, calls_in, messages_of_node, staged, stripped_by
+from .repair import Message, Segment
+from .request import Request, canonical_lines, canonical_message
+
+
+class _Lines:
+    """Finished messages in every form a request needs, with sums and hash of their canonical bytes."""
+
+    def __init__(self, head: list[bytes], per_token: float) -> None:
+        self.head = head
+        self.sha = hashlib.sha256(b"".join(head))
+        self.size = sum(map(len, head))
+        self.lines: list[bytes] = []
+        self.messages: list[dict[str, Any]] = []
+        self.pieces: list[Piece] = []
+        self.chars: dict[str, int] = {}
+        self.left: dict[str, tuple[str, str]] = {}
+        self._per_token = per_token
+
+    def extend(self, segment: Segment) -> None:
+        for message in segment.messages:
+            neutral = {"role": message[0].role, "content": [p.block for p in message]}
+            line = canonical_message(neutral)
+            self.sha.update(line)
+            self.size += len(line)
+            self.lines.append(line)
+            self.messages.append(neutral)
+            self.pieces += message
+            for piece in message:
+                name = category(piece)
+                self.chars[name] = self.chars.get(name, 0) + piece_chars(piece, self._per_token)
+        self.left |= segment.left
+
+    def plus(self, segment: Segment) -> _Lines:
+        """A view of this with one unfinished segment after it; `self` stays as it is."""
+        more = _Lines([], self._per_token)
+        more.sha, more.size = self.sha.copy(), self.size
+        more.chars = dict(self.chars)
+        more.extend(segment)
+        return more
+
+
+class Projector:
+    """What the next request carries, after each event of a session in the order of its log."""
+
+    def __init__(self, settings: ContextSettings, capabilities: Capabilities | None = None) -> None:
+        self.settings = settings
+        self.capabilities = capabilities or Capabilities(window_tokens=settings.window_tokens)
+        self.by_id: dict[str, Node] = {}
+        self.chain: list[Node] = []
+        self.head: str | None = None
+        self.prompt: PromptSet | None = None
+        self.moved: list[Event] = []
+        """events since the last main request that change bytes before its end: the causes of a broken prefix"""
+        self._path: set[str] = set()
+        self._commits: list[tuple[str | None, ProjectionCommitted]] = []
+        self._undone: list[tuple[str | None, str]] = []
+        self._anchors: dict[str, tuple[int, int, str | None]] = {}
+        self._anchor: tuple[int, int] | None = None
+        self._sending: dict[str, tuple[int, str | None]] = {}
+        self._sent: tuple[_Lines, int, int, list[bytes]] | None = None
+        self._around = Around()
+        self._open: list[Message] = []
+        self._tail: tuple[Segment, _Lines] | None = None
+        self._stale = False
+        self._lines = self._fresh()
+
+    # --- events in -------------------------------------------------------------------------
+
+    def add(self, event: Event) -> None:
+        """Take the next event. Costs its own size, but for events that change what stands before the end."""
+        match event:
+            case MessageAppended():
+                self.by_id[event.id] = event
+                if event.parent != self.head:
+                    self._move(event, event.id, False)
+                    return
+                self.head = event.id
+                self._path.add(event.id)
+                if not self._stale:
+                    self.chain.append(event)
+                    self._feed(event)
+            case CompactionBoundaryCreated():
+                self.by_id[event.id] = event
+                self._move(event, event.id, event.logical_parent == self.head)
+            case BranchSelected() if event.leaf != self.head:
+                self._move(event, event.leaf, False)
+            case ProjectionCommitted():
+                self._commits.append((event.leaf or self.head, event))
+                self._change(event)
+            case ProjectionUndone():
+                self._undone.append((event.leaf or self.head, event.commit))
+                self._change(event)
+            case PromptSet():
+                old, self.prompt = self.prompt, event
+                if old is None or old.system != event.system or old.tools != event.tools:
+                    self._change(event)
+            case ToolStarted():
+                self._around.started.add(event.tool_use_id)
+                self._tail = None
+                self._stale = self._stale or event.tool_use_id in self._around.taken
+            case RequestSent() if event.kind == "main":
+                self._note_sent(event)
+            case ReplyReceived():
+                self._note_usage(event)
+            case _:
+                pass
+
+    def _change(self, event: Event) -> None:
+        self._stale = True
+        self.moved.append(event)
+
+    def _move(self, event: Event, head: str | None, straight: bool) -> None:
+        """The head goes somewhere that is not one message further on."""
+        self.head = head
+        if straight and head is not None:
+            self._path.add(head)
+        else:
+            self._path = {n.id for n in path_to_root(self.by_id, head)}
+        self._change(event)
+
+    def _feed(self, node: Node) -> None:
+        self._tail = None
+        for message in messages_of_node(node):
+            if message[0].role == "assistant" and self._open:
+                self._settle()
+            self._open.append(message)
+
+    def _settle(self) -> None:
+        segment = staged(self._open, self._around)
+        self._lines.extend(segment)
+        self._around.taken |= calls_in(segment)
+        self._around.first = self._around.first and not segment.messages
+        self._open = []
+
+    def _fresh(self) -> _Lines:
+        head = canonical_lines(self.prompt.tools if self.prompt else None, self.prompt.system if self.prompt else None, [])
+        lines = _Lines(head, self.settings.chars_per_token)
+        if self.prompt is not None:
+            lines.chars = {"system": prompt_chars(self.prompt.system), "tools": prompt_chars(self.prompt.tools)}
+        return lines
+
+    def _refresh(self) -> None:
+        """Build the whole chain again, after an event that changed what stands before its end."""
+        if not self._stale:
+            return
+        self.chain = walk(self.by_id, self.head)
+        view = View(self.commits, (n.id for n in self.chain))
+        self._around = Around(view, self._around.started, stripped=stripped_by(self.chain))
+        self._lines, self._open, self._tail, self._stale = self._fresh(), [], None, False
+        for node in self.chain:
+            self._feed(node)
+        boundary = self.boundary
+        found = (self._anchors[n.id] for n in reversed(self.chain) if n.id in self._anchors)
+        self._anchor = next(((tokens, chars) for tokens, chars, of in found if of == boundary), None)
+
+    def _note_sent(self, event: RequestSent) -> None:
+        _, more = self._ended()
+        self._sent = (self._lines, len(self._lines.lines), self._lines.size, more.lines)
+        self._sending[event.id] = (sum(more.chars.values()), event.leaf)
+        self.moved = []
+
+    def _note_usage(self, event: ReplyReceived) -> None:
+        sending = self._sending.pop(event.request, None)
+        if sending is None or not event.usage.context:
+            return
+        chars, node = sending
+        tokens = event.usage.context
+        if event.message is not None and event.message == self.head:
+            _, more = self._ended()
+            tokens, chars, node = tokens + event.usage.output, sum(more.chars.values()), event.message
+        if node is not None and node in self._path:
+            self._anchor = (tokens, chars)
+            self._anchors[node] = (tokens, chars, self.boundary)
+
+    # --- questions -------------------------------------------------------------------------
+
+    @property
+    def commits(self) -> list[ProjectionCommitted]:
+        """Commits in force on this branch, in the order of the log."""
+        undone = {commit for leaf, commit in self._undone if leaf is None or leaf in self._path}
+        return [c for leaf, c in self._commits if (leaf is None or leaf in self._path) and c.id not in undone]
+
+    @property
+    def boundary(self) -> str | None:
+        """Id of the compaction boundary that this chain starts with, or None."""
+        first = self.chain[0] if self.chain else None
+        return first.id if isinstance(first, CompactionBoundaryCreated) else None
+
+    def _ended(self) -> tuple[_Lines, _Lines]:
+        """The finished part, and what stands after it with the sums of both."""
+        self._refresh()
+        if self._tail is None:
+            segment = staged(self._open, self._around) if self._open else Segment([])
+            self._tail = (segment, self._lines.plus(segment))
+        return self._lines, self._tail[1]
+
+    def projection(self) -> Projection:
+        """The pieces of the next request, with the prompt before them."""
+        lines, more = self._ended()
+        system, tools = (self.prompt.system, self.prompt.tools) if self.prompt else (None, None)
+        return Projection([*lines.pieces, *more.pieces], system, tools, (), {**lines.left, **more.left})
+
+    def request(self, step: int | None = None, kind: str = "main", model: str | None = None) -> Request:
+        """The next request. Its hash and its shared prefix with the last main request are known without reading it again."""
+        lines, more = self._ended()
+        request = Request(
+            messages=lines.messages + more.messages,
+            system=self.prompt.system if self.prompt else None,
+            tools=self.prompt.tools if self.prompt else None,
+            pieces=lines.pieces + more.pieces,
+            step=step,
+            kind=kind,
+            model=model,
+            prefix_bytes=self._shared(lines, more),
+            total_bytes=more.size,
+        )
+        request.__dict__["hash"] = more.sha.hexdigest()
+        return request
+
+    def _shared(self, lines: _Lines, more: _Lines) -> int:
+        """Bytes at the start of the next request that the last main request began with."""
+        if self._sent is None:
+            return 0
+        old, count, size, tail = self._sent
+        if old is lines:
+            same, before, after = size, tail, lines.lines[count : count + len(tail)] + more.lines
+        else:
+            same, before, after = 0, old.head + old.lines[:count] + tail, lines.head + lines.lines + more.lines
+        for a, b in zip(before, after, strict=False):
+            if a != b:
+                return same + next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+            same += len(a)
+        return same
+
+    @property
+    def tokens(self) -> int:
+        """Estimated tokens of the next request: the last true usage, and what came after it at 3.5 characters a token."""
+        _, more = self._ended()
+        chars = sum(more.chars.values())
+        if self._anchor is None:
+            return estimate(chars, self.settings)
+        tokens, at = self._anchor
+        since = chars - at
+        return max(0, tokens + (estimate(since, self.settings) if since >= 0 else -estimate(-since, self.settings)))
+
+    @property
+    def anchored(self) -> bool:
+        """Whether `tokens` rests on a usage that a provider reported."""
+        self._refresh()
+        return self._anchor is not None
+
+    @property
+    def budget(self) -> Budget:
+        """What the next request's tokens go to."""
+        _, more = self._ended()
+        return budget(more.chars, self.settings, self.tokens if self.anchored else None, self.capabilities.window_tokens)
