@@ -1,0 +1,161 @@
+"""Claude Code sessions: the `Format` of `~/.claude/projects/<folder>/<session>.jsonl`.
+
+Knows: nothing itself; it puts the parts together. `schema` types the rows, `read` makes a log of a
+file, `chain` says which rows a branch holds, `wire` words them as the agent did, `steps` finds
+the model calls. docs/formats/claude-code.md tells the rules with their versions and evidence.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ...history.log import Log
+from ...projection.pieces import Projection
+from ..base import Leaf, SessionInfo, Step
+from . import read as _read
+from . import wire
+from .chain import Transcript
+from .read import NAME, raw, stream
+from .steps import Call, calls_of, numbered
+
+__all__ = [
+    "body",
+    "conversation",
+    "leaf",
+    "list_sessions",
+    "name",
+    "project",
+    "raw",
+    "reachable",
+    "read",
+    "shown",
+    "sniff",
+    "steps",
+    "stream",
+]
+
+name = NAME
+
+
+def sniff(path: Path, head: bytes) -> bool:
+    if path.is_dir():
+        return bool(_read.transcripts(path))
+    return _read.is_transcript(head)
+
+
+def list_sessions(path: Path) -> list[SessionInfo]:
+    return _read.list_sessions(path)
+
+
+def read(path: Path, session_id: str | None = None) -> Log:
+    return _read.read_file(_read.choose(path, session_id))
+
+
+def _of(log: Log) -> Transcript:
+    transcript = log.native
+    assert isinstance(transcript, Transcript)
+    return transcript
+
+
+def conversation(log: Log) -> list[str]:
+    t = _of(log)
+    return [t.id(i) for i in t.spoken]
+
+
+def leaf(log: Log) -> Leaf:
+    t = _of(log)
+    own = [i for i in t.spoken if t.own(i)]
+    chosen = next((i for i in reversed(own) if not t.rows[i].api_error), own[-1] if own else None)
+    if chosen is None:
+        return Leaf(None, None, "last-in-file")
+    return Leaf(t.id(chosen), t.lines[chosen], "last-in-file", _alternatives(t, own, chosen))
+
+
+def _alternatives(t: Transcript, own: list[int], chosen: int) -> tuple[Leaf, ...]:
+    """What other rules would have chosen, where that differs."""
+    latest = max(own, key=lambda i: (t.rows[i].at or "", i))
+    found = [(own[-1], "last-row"), (latest, "newest-timestamp"), (_deepest(t, own), "longest-chain")]
+    named: dict[int, str] = {}
+    for i, policy in found:
+        if i != chosen:
+            named.setdefault(i, policy)
+    return tuple(Leaf(t.id(i), t.lines[i], policy) for i, policy in named.items())
+
+
+def _deepest(t: Transcript, own: list[int]) -> int:
+    """The record with the most conversation records on its bare chain; the last of several."""
+    depth: dict[int, int] = {}
+    for i in own:
+        path: list[int] = []
+        at: int | None = i
+        onpath: set[int] = set()
+        while at is not None and at not in depth and at not in onpath:
+            onpath.add(at)
+            path.append(at)
+            at = t.up(at)
+        base = depth.get(at, 0) if at is not None else 0
+        for k in reversed(path):
+            base += t.rows[k].speaks
+            depth[k] = base
+    return max(own, key=lambda i: (depth[i], i))
+
+
+def _position(log: Log, id: str | None) -> int | None:
+    return None if id is None else log.index.get(id)
+
+
+def reachable(log: Log, leaf: str | None = None) -> list[str]:
+    t = _of(log)
+    at = _position(log, leaf if leaf is not None else globals()["leaf"](log).record)
+    if at is None:
+        return []
+    return [t.id(i) for i in t.to_root(at) if t.rows[i].speaks and t.own(i)]
+
+
+def shown(log: Log) -> list[str] | None:
+    t = _of(log)
+    on_branch = set(reachable(log))
+    return [t.id(i) for i in t.spoken if t.id(i) in on_branch and not t.rows[i].hidden and not t.rows[i].summary]
+
+
+def _calls(log: Log) -> list[Call]:
+    t = _of(log)
+    kind = "subagent" if t.side else "main"
+    return numbered(calls_of(t, kind))
+
+
+def steps(log: Log) -> tuple[Step, ...]:
+    return tuple(call.step for call in _calls(log))
+
+
+def project(log: Log, step: int | None = None) -> Projection:
+    t = _of(log)
+    if step is None:
+        at, limit = _position(log, leaf(log).record), len(t.rows)
+    else:
+        call = _calls(log)[step - 1]
+        t, at, limit = call.transcript, call.leaf, call.limit
+    if at is None:
+        return Projection([])
+    if step is None:
+        at = _last_below(t, at)
+    return wire.project(t, t.with_siblings(t.walk(at, limit), limit))
+
+
+def _last_below(t: Transcript, leaf: int) -> int:
+    """The last row that hangs in one line below the leaf: attachments of a prompt that has no answer yet."""
+    children: dict[str, int] = {}
+    for i in range(leaf + 1, len(t.rows)):
+        parent = t.rows[i].parent
+        if parent is not None and not t.rows[i].speaks:
+            children.setdefault(parent, i)
+    at, seen = leaf, {leaf}
+    while (child := children.get(t.rows[at].uuid or "")) is not None and child not in seen:
+        seen.add(child)
+        at = child
+    return at
+
+
+def body(log: Log, projection: Projection, step: int | None = None) -> dict[str, Any] | None:
+    return None

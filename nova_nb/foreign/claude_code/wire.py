@@ -1,0 +1,242 @@
+"""From the rows of a branch to the messages that Claude Code sends.
+
+Knows: how each row is worded in a request, version by version. Does not know which rows belong
+to a branch (`chain`). The order of the rules is the order in which they are applied:
+
+1. rows that are no messages give nothing, except attachments, which give what `rendered` holds;
+2. reminders move up to the start of their turn: behind an answer or a result, before the prompt;
+3. neighbouring user rows are one message, rows of one `message.id` are one answer;
+4. results follow the calls they answer, each once; a call without a result is not sent;
+5. reminders behind a result become part of its text (2.1), except those marked to stand beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...history.events import Block, ForeignRow, MessageAppended
+from ...projection.pieces import Piece, Projection, block_chars
+from .chain import Transcript
+
+CLEARED = "[Old tool result content cleared]"
+"""What stands for a result after micro-compaction (2.1.17, two boundaries checked against usage)."""
+
+PERSISTED = "<persisted-output>"
+
+
+@dataclass
+class Part:
+    """A block on its way to the wire."""
+
+    block: Block
+    sources: tuple[str, ...]
+    state: str = "whole"
+    reason: str = ""
+    original: str | None = None
+    beside: bool = False
+    """a reminder that never becomes part of a result's text"""
+
+
+@dataclass
+class Turn:
+    """Blocks that will be one message. `key` is the id of the row or answer it began with."""
+
+    role: str
+    key: str
+    parts: list[Part] = field(default_factory=list)
+
+
+def project(transcript: Transcript, rows: Iterable[int], cleared: frozenset[str] = frozenset()) -> Projection:
+    """The pieces of a request made of these rows, in this order."""
+    left: dict[str, tuple[str, str]] = {}
+    turns = _turns(transcript, rows, cleared)
+    turns = _paired(turns, left)
+    turns = _folded(turns)
+    return Projection(_pieces(turns), unknown=(), left=left)
+
+
+def _turns(transcript: Transcript, rows: Iterable[int], cleared: frozenset[str]) -> list[Turn]:
+    turns: list[Turn] = []
+    answers: dict[str, Turn] = {}
+    for i in rows:
+        event = transcript.events[i]
+        if isinstance(event, MessageAppended):
+            parts = [part_of(event, block, cleared) for block in event.content]
+            if event.role == "assistant":
+                turn = answers.get(event.group) if event.group is not None else None
+                if turn is None:
+                    turn = Turn("assistant", event.group or event.id)
+                    turns.append(turn)
+                    if event.group is not None:
+                        answers[event.group] = turn
+                turn.parts += parts
+            else:
+                turn = _user_turn(turns, event.id)
+                turn.parts += parts
+        elif isinstance(event, ForeignRow) and event.kind.startswith("attachment/"):
+            reminders = reminder_parts(event)
+            if reminders:
+                turn = _user_turn(turns, event.id)
+                at = next((n for n in range(len(turn.parts), 0, -1) if _stops(turn.parts[n - 1])), 0)
+                turn.parts[at:at] = reminders
+    return turns
+
+
+def _user_turn(turns: list[Turn], key: str) -> Turn:
+    if not turns or turns[-1].role != "user":
+        turns.append(Turn("user", key))
+    return turns[-1]
+
+
+def _stops(part: Part) -> bool:
+    """Whether a reminder that moves up stays behind this part: a result, or a reminder that came first."""
+    return part.block.get("type") == "tool_result" or part.state == "reminder"
+
+
+def part_of(event: MessageAppended, block: Block, cleared: frozenset[str]) -> Part:
+    """One block of a row, with what is known of how it differs from the whole."""
+    sources = (event.id,)
+    if event.meta.get("summary"):
+        return Part(block, sources, "summary", "compaction")
+    if block.get("type") == "tool_result":
+        if block.get("tool_use_id") in cleared:
+            return Part({**block, "content": CLEARED}, sources, "placeholder", "cleared by micro-compaction", event.id)
+        text = result_text(block)
+        if text.startswith(PERSISTED):
+            return Part(block, sources, "preview", "output too large, written to a file", spilled_to(text))
+    if event.meta.get("hidden"):
+        return Part(block, sources, "reminder", "put in by the harness, hidden on screen")
+    return Part(block, sources)
+
+
+def result_text(block: Block) -> str:
+    """The text of a result, whether it is a string or a list of blocks."""
+    content = block.get("content")
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return ""
+    return "\n".join(p["text"] for p in content if isinstance(p, dict) and isinstance(p.get("text"), str))
+
+
+def spilled_to(text: str) -> str | None:
+    """The path in a preview's first lines.
+
+    >>> spilled_to("<persisted-output>\\nOutput too large (67KB). Full output saved to: /a/b.txt\\n\\nPreview")
+    '/a/b.txt'
+    """
+    _, mark, rest = text[:2000].partition("saved to: ")
+    return rest.partition("\n")[0].strip() or None if mark else None
+
+
+def reminder_parts(event: ForeignRow) -> list[Part]:
+    """What an attachment row put into the request, as far as the file holds it (`rendered`, since 2.1.2xx)."""
+    data = event.data if isinstance(event.data, dict) else {}
+    rendered = data.get("rendered")
+    if not isinstance(rendered, list):
+        return []
+    parts = []
+    for item in rendered:
+        content = item.get("content") if isinstance(item, dict) else None
+        contents = (
+            content if isinstance(content, list) else [{"type": "text", "text": content}] if isinstance(content, str) else []
+        )
+        for block in contents:
+            if isinstance(block, dict):
+                beside = data.get("renderedBesideToolResult") is True
+                parts.append(Part(block, (event.id,), "reminder", event.kind.removeprefix("attachment/"), beside=beside))
+    return parts
+
+
+def _paired(turns: list[Turn], left: dict[str, tuple[str, str]]) -> list[Turn]:
+    """Calls and results matched: a second result of a call, a result without its call, a call without a result go."""
+    answered = {
+        p.block.get("tool_use_id") for t in turns if t.role == "user" for p in t.parts if p.block.get("type") == "tool_result"
+    }
+    called: set[Any] = set()
+    given: set[Any] = set()
+    out: list[Turn] = []
+    for turn in turns:
+        keep: list[Part] = []
+        for part in turn.parts:
+            kind = part.block.get("type")
+            if kind == "tool_use":
+                id = part.block.get("id")
+                if id in called:
+                    _leave(left, part, "pairing", "a call with this id came before")
+                    continue
+                if id not in answered:
+                    _leave(left, part, "pairing", "the call has no result, so it is not sent")
+                    continue
+                called.add(id)
+            elif kind == "tool_result":
+                id = part.block.get("tool_use_id")
+                if id in given:
+                    _leave(left, part, "pairing", "the call already has a result")
+                    continue
+                if id not in called:
+                    _leave(left, part, "pairing", "the call it answers is not in the request")
+                    continue
+                given.add(id)
+            keep.append(part)
+        if keep:
+            out.append(Turn(turn.role, turn.key, keep))
+    return out
+
+
+def _leave(left: dict[str, tuple[str, str]], part: Part, layer: str, why: str) -> None:
+    for source in part.sources:
+        left.setdefault(source, (layer, why))
+
+
+def _folded(turns: list[Turn]) -> list[Turn]:
+    """Reminders behind a result become part of its text."""
+    for turn in turns:
+        if turn.role != "user":
+            continue
+        parts: list[Part] = []
+        for part in turn.parts:
+            into = parts[-1] if parts else None
+            if (
+                part.state == "reminder"
+                and not part.beside
+                and into is not None
+                and into.block.get("type") == "tool_result"
+                and part.block.get("type") == "text"
+            ):
+                into.block = _with_text(into.block, part.block["text"])
+                into.sources += part.sources
+            else:
+                parts.append(part)
+        turn.parts = parts
+    return turns
+
+
+def _with_text(block: Block, text: str) -> Block:
+    content = block.get("content")
+    if isinstance(content, list):
+        return {**block, "content": [*content, {"type": "text", "text": text}]}
+    return {**block, "content": f"{content}\n\n{text}" if content else text}
+
+
+def _pieces(turns: list[Turn]) -> list[Piece]:
+    pieces = []
+    for turn in turns:
+        for n, part in enumerate(turn.parts):
+            key = f"{turn.key}:{n}"
+            pieces.append(
+                Piece(
+                    key,
+                    turn.key,
+                    turn.role,
+                    part.block,
+                    part.sources,
+                    part.state,
+                    part.reason,
+                    block_chars(part.block),
+                    part.original,
+                )
+            )
+    return pieces
