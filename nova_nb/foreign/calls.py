@@ -178,17 +178,9 @@ class Builder:
         meta: dict[str, Any] | None = None,
     ) -> MessageAppended:
         """A conversation record below `parent` (True: below the one before)."""
-        event = MessageAppended(
-            id=self.unique(id, line),
-            at=at,
-            parent=self.last if isinstance(parent, bool) else parent,
-            role=role,
-            content=blocks,
-            origin=origin_of(role, blocks),
-            group=group,
-            model=model,
-            usage=usage,
-            meta=meta or {},
+        above = self.last if isinstance(parent, bool) else parent
+        event = message_event(
+            self.unique(id, line), role, blocks, above, at=at, group=group, model=model, usage=usage, meta=meta
         )
         self.add(event, line)
         self.last = event.id
@@ -201,6 +193,33 @@ class Builder:
 
     def log(self, path: Path, format: str, native: Calls, size: int, version: str | None = None, session: str = "") -> Log:
         return Log(Source(str(path), format, version, session, size), self.events, self.lines, self.damage, native)
+
+
+def message_event(
+    id: str,
+    role: str,
+    blocks: list[Block],
+    parent: str | None,
+    *,
+    at: str = "",
+    group: str | None = None,
+    model: str | None = None,
+    usage: Usage | None = None,
+    meta: dict[str, Any] | None = None,
+) -> MessageAppended:
+    """A conversation record; whose words it holds is read off its form."""
+    return MessageAppended(
+        id=id,
+        at=at,
+        parent=parent,
+        role=role,
+        content=blocks,
+        origin=origin_of(role, blocks),
+        group=group,
+        model=model,
+        usage=usage,
+        meta=meta or {},
+    )
 
 
 def origin_of(role: str, blocks: list[Block]) -> str:

@@ -13,7 +13,13 @@ from typing import cast
 from ..errors import NotASession
 from .base import Format
 
-FORMATS: tuple[str, ...] = ("nova", "claude_code", "mini_swe_agent")
+FORMATS: tuple[str, ...] = (
+    "nova",
+    "claude_code",
+    "openai_agents",
+    "openhands",
+    "mini_swe_agent",
+)
 """Modules under `nova_nb.foreign`, asked in this order; the first that recognises the content reads it."""
 
 HEAD = 65_536
