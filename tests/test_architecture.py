@@ -61,6 +61,7 @@ THIRD_PARTIES: dict[str, tuple[str, ...]] = {
     "IPython": ("widgets", "magics"),
     "filelock": ("history", "memory"),
     "pydantic_core": ("foreign.documents",),
+    "zstandard": ("foreign.codex",),
 }
 
 CLOCK = {

@@ -16,9 +16,10 @@ from .base import Format
 FORMATS: tuple[str, ...] = (
     "nova",
     "claude_code",
+    "codex",
+    "mini_swe_agent",
     "openai_agents",
     "openhands",
-    "mini_swe_agent",
 )
 """Modules under `nova_nb.foreign`, asked in this order; the first that recognises the content reads it."""
 

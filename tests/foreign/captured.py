@@ -24,20 +24,21 @@ KINDS = {"sub": "subagent"}
 def capture(folder: Path) -> list[dict[str, Any]]:
     """The captured requests of a scenario, in the order they arrived; `process` counts the agent's processes."""
     out, process, compacted = [], 0, False
+    seen = json.loads((folder / "visible.json").read_text("utf-8")) if (folder / "visible.json").exists() else {}
     for line in (folder / "requests.jsonl").read_text("utf-8").splitlines():
         row = json.loads(line)
         if "event" in row:
             process += "process" in row["event"] and "kill" not in row["event"]
             continue
         out.append({"kind": KINDS.get(row["kind"], row["kind"]), "body": row["body"], "seq": row["seq"], "process": process,
-                    "after_compaction": compacted})  # fmt: skip
-        compacted = compacted or row["kind"] == "compact"
+                    "after_compaction": compacted, "visible": seen.get(str(row["seq"]), {})})  # fmt: skip
+        compacted = compacted or row["kind"] in ("compact", "rcompact")
     return out
 
 
 def wire(body: dict[str, Any]) -> list[Any]:
     """The messages or items of a body, without what does not count: cache marks, empty fields, key order in arguments."""
-    rows = body.get("messages") if "messages" in body else body.get("input")
+    rows = next((body[key] for key in ("messages", "input", "contents") if key in body), None)
     return [_plain(row) for row in ([{"role": "user", "content": rows}] if isinstance(rows, str) else rows or [])]
 
 
@@ -57,7 +58,8 @@ def atoms(rows: list[Any]) -> list[tuple[Any, ...]]:
     for row in rows:
         kind, role = row.get("type"), {"developer": "system"}.get(row.get("role"), row.get("role"))
         if kind in ("function_call", "custom_tool_call"):
-            out.append(("call", row["call_id"], row["name"], _key(row.get("arguments"))))
+            input = {"input": row["input"]} if kind == "custom_tool_call" else row.get("arguments")
+            out.append(("call", row["call_id"], row["name"], _key(input)))
         elif kind in ("function_call_output", "custom_tool_call_output"):
             out.append(("result", row["call_id"], _text(row.get("output"))))
         elif kind == "reasoning":
