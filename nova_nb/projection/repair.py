@@ -18,7 +18,7 @@ from ..history.events import Block
 from .pieces import Piece, block_chars
 
 NOT_RUN = "[No result: this call never started. It was interrupted before the tool ran.]"
-UNKNOWN = "[No result: the tool started and its outcome is unknown; the session ended before it was recorded. Check before running it again.]"  # noqa: E501
+UNKNOWN = "[No result: the tool started and its outcome is unknown; the session ended before it was recorded. Check before running it again.]"
 OPENING = "[The conversation goes on from here; what came before is not part of this request.]"
 
 Message = list[Piece]

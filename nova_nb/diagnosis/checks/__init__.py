@@ -1,0 +1,43 @@
+"""One module a layer, one function a kind of fault: `Facts` in, findings out, all pure.
+
+Their order is the order in which a person would look: first the bytes, then the branch, then what
+is made of it. No check looks at what another one found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from ..facts import Facts
+from ..report import Finding
+from . import artifact, boundary, branch, budget, cache, display, log, memory, pairing, projection, provider, runtime
+
+Check = Callable[[Facts], Iterable[Finding]]
+
+CHECKS: tuple[Check, ...] = (
+    log.damaged_lines,
+    log.parent_never_written,
+    branch.injected_root,
+    branch.late_graft,
+    branch.turn_on_stale_leaf,
+    branch.rewound,
+    boundary.dangling_logical_parent,
+    boundary.error_as_summary,
+    boundary.nothing_of_the_conversation,
+    boundary.replayed_from_before,
+    projection.elided_in_one_pass,
+    projection.text_on_sibling,
+    projection.input_shrinks,
+    artifact.stored_results,
+    pairing.repeated_id,
+    pairing.call_without_result,
+    pairing.result_without_call,
+    provider.lone_surrogate,
+    provider.emptied_thinking,
+    runtime.started_empty,
+    runtime.moved_transcript,
+    memory.silent_hook,
+    budget.compaction_loop,
+    cache.prefix_broke,
+    display.delivered_not_shown,
+)

@@ -1,0 +1,142 @@
+"""Layer "branch": the records are on disk, but the leaf leads past them.
+
+Knows: forks, roots, and what tells a person's rewind from a branch that nobody chose. A rewind is a
+turn of the person, made after the branch it leaves had come to rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...history.events import MessageAppended
+from ..facts import Facts, Fork
+from ..report import Finding
+
+
+def injected_root(facts: Facts) -> Iterator[Finding]:
+    """The active branch begins at a second root that no person and no boundary made."""
+    if not facts.path:
+        return
+    root = facts.path[0]
+    event = facts.message(root)
+    if event is None or event.parent is not None or event.meta.get("summary") or facts.person(root):
+        return
+    before = [i for i in facts.conversation if i < root and i not in facts.reachable and not facts.side(i)]
+    if not any(facts.person(i) for i in before) or len(before) < 2:
+        return
+    yield facts.finding(
+        "injected-root", "branch", "cause", [root],
+        f"line {facts.log.lines[root]} is a {event.role} row without a parent, appended to a conversation that was under way; "
+        f"everything after it hangs from it, so the {len(before)} records before it are on disk but off the branch",
+        fate="unreachable",
+        remedy=f"continue from line {facts.log.lines[before[-1]]}, the end of the conversation before it",
+    )  # fmt: skip
+
+
+def late_graft(facts: Facts) -> Iterator[Finding]:
+    """The leaf is an answer to an old call, written long after the conversation had gone on elsewhere."""
+    for fork in facts.forks:
+        side = [i for i in facts.path if i >= fork.taken and i > max(fork.others)]
+        if _speaks(facts, side) or not side or side[-1] != facts.path[-1] or not _is_result(facts, side[0]):
+            continue
+        other = [i for first in fork.others for i in facts.below(first) if isinstance(facts.events[i], MessageAppended)]
+        other = [i for i in other if i not in facts.reachable]
+        if other and any(facts.person(i) for i in other) and min(other) < side[0]:
+            yield _graft(facts, _call_of(facts, side[0]), side, other)
+            return
+    yield from _graft_without_fork(facts)
+
+
+def _graft_without_fork(facts: Facts) -> Iterator[Finding]:
+    """The same, where the old call is itself a dead end: the conversation went on from a row above it."""
+    if len(facts.path) < 2:
+        return
+    leaf = facts.path[-1]
+    call = _call_of(facts, leaf)
+    if call is None or not _is_result(facts, leaf):
+        return
+    between = [i for i in facts.conversation if call < i < leaf and i not in facts.reachable and not facts.side(i)]
+    if sum(facts.person(i) for i in between) and not any(facts.person(i) for i in facts.path if i > call):
+        yield _graft(facts, call, [i for i in facts.path if i > between[0]], between)
+
+
+def _graft(facts: Facts, call: int | None, side: list[int], other: list[int]) -> Finding:
+    tail = [i for i in range(side[0], len(facts.events)) if facts.parent(i) in {facts.events[k].id for k in side}]
+    rows = [i for i in (call, *side, *tail) if i is not None]
+    turns = sum(facts.person(i) for i in other)
+    return facts.finding(
+        "late-graft", "branch", "cause", list(dict.fromkeys(rows)),
+        f"line {facts.log.lines[side[0]]} answers an old call (line {facts.log.lines[call] if call is not None else '?'}) after "
+        f"{turns} further turns of the person on another branch; as the newest row it became the leaf, and those {len(other)} "
+        "records are off the active branch",
+        fate="unreachable",
+        remedy=f"continue from line {facts.log.lines[max(other)]}, the end of the real conversation",
+    )  # fmt: skip
+
+
+def turn_on_stale_leaf(facts: Facts) -> Iterator[Finding]:
+    """A turn of the person was attached to an older answer while a later turn was still running."""
+    for fork in facts.forks:
+        if not facts.person(fork.taken):
+            continue
+        other = _left(facts, fork)
+        start, end = facts.seconds(fork.taken), _last_seconds(facts, other)
+        running = any(i > fork.taken for i in other) or (start is not None and end is not None and end > start)
+        if not other or not any(facts.person(i) for i in other) or not running:
+            continue
+        queued = [
+            i for i in range(max(0, fork.taken - 6), fork.taken) if getattr(facts.events[i], "kind", "").startswith("queue-operation")
+        ]  # fmt: skip
+        yield facts.finding(
+            "turn-on-stale-leaf", "branch", "cause", [*queued[-1:], fork.taken],
+            f"the message at line {facts.log.lines[fork.taken]} was attached to an older answer while the turn at line "
+            f"{facts.log.lines[min(other)]} and after was still running; {len(other)} records are on the other side of that fork",
+            fate="unreachable",
+            remedy=f"the other branch ends at line {facts.log.lines[max(other)]}; both overlap in time, so this was no rewind",
+        )  # fmt: skip
+
+
+def rewound(facts: Facts) -> Iterator[Finding]:
+    """A branch that the person left on purpose: worth knowing, no fault."""
+    for fork in facts.forks:
+        if not facts.person(fork.taken):
+            continue
+        other = _left(facts, fork)
+        start, end = facts.seconds(fork.taken), _last_seconds(facts, other)
+        if other and all(i < fork.taken for i in other) and (start is None or end is None or end <= start):
+            yield facts.finding(
+                "rewound", "branch", "note", [fork.taken],
+                f"the person went back and on from another point at line {facts.log.lines[fork.taken]}; {len(other)} records "
+                "of the branch left behind are on disk and not in the request",
+                fate="unreachable",
+            )  # fmt: skip
+
+
+def _left(facts: Facts, fork: Fork) -> list[int]:
+    rows = {i for first in fork.others for i in facts.below(first)}
+    return sorted(i for i in rows if isinstance(facts.events[i], MessageAppended) and i not in facts.reachable)
+
+
+def _last_seconds(facts: Facts, rows: list[int]) -> float | None:
+    times = [t for t in map(facts.seconds, rows) if t is not None]
+    return max(times, default=None)
+
+
+def _speaks(facts: Facts, rows: list[int]) -> bool:
+    """Whether a stretch holds a turn of the person or an answer of the model."""
+    return any(facts.person(i) or ((m := facts.message(i)) is not None and m.origin == "model") for i in rows)
+
+
+def _is_result(facts: Facts, i: int) -> bool:
+    event = facts.message(i)
+    return event is not None and any(block.get("type") == "tool_result" for block in event.content)
+
+
+def _call_of(facts: Facts, i: int) -> int | None:
+    event = facts.message(i)
+    ids = {block.get("tool_use_id") for block in event.content} if event is not None else set()
+    for k in facts.conversation:
+        other = facts.message(k)
+        if k < i and other is not None and any(b.get("type") == "tool_use" and b.get("id") in ids for b in other.content):
+            return k
+    return None

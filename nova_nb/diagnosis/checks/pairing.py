@@ -1,0 +1,102 @@
+"""Layer "pairing": calls and results that do not match.
+
+Knows: ids of calls and results on the active branch. Parallel results that hang elsewhere were
+brought back before; an open call at the very end may still be running.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from ..facts import Facts
+from ..report import Finding
+
+
+def repeated_id(facts: Facts) -> Iterator[Finding]:
+    """One answer holds two calls with the same id."""
+    for rows in facts.groups.values():
+        calls = [
+            (str(block.get("id")), i)
+            for i in rows
+            if not facts.side(i) and (event := facts.message(i)) is not None
+            for block in event.content
+            if block.get("type") == "tool_use"
+        ]
+        for id, n in Counter(id for id, _ in calls).items():
+            if n < 2:
+                continue
+            at = [i for other, i in calls if other == id]
+            yield facts.finding(
+                "repeated-call-id", "pairing", "cause", at,
+                f"one answer (lines {', '.join(map(str, facts.lines(at)))}) holds the call id {id} {n} times; every request that carries "
+                "it is refused until all but one are left out",
+                fate="intact", remedy="leave out the copy with the empty or incomplete input",
+            )  # fmt: skip
+
+
+def call_without_result(facts: Facts) -> Iterator[Finding]:
+    """A call that was never answered although the log goes on after it."""
+    answered = _ids(facts, "tool_result", "tool_use_id")
+    open_calls = [
+        (i, block)
+        for i in facts.path
+        if (event := facts.message(i)) is not None
+        for block in event.content
+        if block.get("type") == "tool_use" and str(block.get("id")) not in answered
+    ]
+    for i, block in open_calls:
+        event = facts.message(i)
+        group = set(facts.groups.get(event.group, [i])) if event is not None and event.group else {i}
+        after = [k for k in facts.path if k > i and k not in group]
+        if not after:
+            yield facts.finding(
+                "pending-call", "pairing", "note", [i],
+                f"the call of {block.get('name')} at line {facts.log.lines[i]} has no result yet and nothing follows it: it may be "
+                "running, or waiting for permission", certainty="undecidable",
+            )  # fmt: skip
+            continue
+        if _twin(facts, i, block):
+            continue
+        yield facts.finding(
+            "call-without-result", "pairing", "cause", [i],
+            f"the call of {block.get('name')} at line {facts.log.lines[i]} has no result although the log goes on at line "
+            f"{facts.log.lines[after[0]]}: the process ended in between, and whether the call took effect is unknown",
+            fate="never-written",
+            remedy="look at what it would have changed before running it again; do not invent a result",
+        )  # fmt: skip
+
+
+def _twin(facts: Facts, i: int, block: dict[str, object]) -> bool:
+    """Whether the same id stands in another row as well (see `repeated_id`)."""
+    return any(
+        k != i and (event := facts.message(k)) is not None and any(b.get("id") == block.get("id") for b in event.content)
+        for k in facts.path
+    )
+
+
+def result_without_call(facts: Facts) -> Iterator[Finding]:
+    """A result on the branch whose call is in no row."""
+    calls = _ids(facts, "tool_use", "id")
+    kept = {k for b in facts.boundaries for k in getattr(facts.events[b], "kept", [])}
+    for i in facts.path:
+        event = facts.message(i)
+        if event is None or event.id in kept or i == facts.path[0]:
+            continue
+        for block in event.content:
+            if block.get("type") == "tool_result" and str(block.get("tool_use_id")) not in calls:
+                yield facts.finding(
+                    "result-without-call", "pairing", "cause", [i],
+                    f"the result at line {facts.log.lines[i]} answers the call {block.get('tool_use_id')}, which is in no row",
+                    fate="lost", remedy="leave the result out, or restore the row with its call",
+                )  # fmt: skip
+
+
+def _ids(facts: Facts, kind: str, key: str) -> set[str]:
+    return {
+        str(block.get(key))
+        for i in facts.conversation
+        if (event := facts.message(i)) is not None
+        for block in event.content
+        if block.get("type") == kind
+    }

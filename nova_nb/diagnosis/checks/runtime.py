@@ -1,0 +1,67 @@
+"""Layer "runtime": the log is whole; the process that went on did not have it.
+
+Knows: what usage says of a start without history, and where another file of the same session lies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..facts import Facts
+from ..report import Finding
+from .projection import falls, nearly_empty
+
+MOST_FOLDERS = 2_000
+"""Project folders that are looked into for another file of the session."""
+
+
+def started_empty(facts: Facts) -> Iterator[Finding]:
+    """The counted input of an answer has room for the current turn only: the request was built without the history."""
+    for before, now in falls(facts):
+        if not nearly_empty(facts, now):
+            continue
+        witness = facts.witness
+        expected = witness.expected(now.chars) if witness else before.context
+        yield facts.finding(
+            "started-empty", "runtime", "cause", list(now.rows),
+            f"the answer at line {facts.log.lines[now.rows[0]]} was made from {now.context:,} input tokens, as the provider counted; "
+            f"the history in the log would take about {expected:,.0f} (an estimate), so the process that asked did not have it",
+            certainty="proved", fate="hidden",
+            remedy="the log is whole: open the session again from it",
+        )  # fmt: skip
+        return
+
+
+def moved_transcript(facts: Facts) -> Iterator[Finding]:
+    """Another project folder holds a file of the same session with more of the conversation."""
+    if facts.transcript is None:
+        return
+    here = Path(facts.session.path)
+    others = [p for p in _siblings(here) if p.stat().st_size > 0]
+    if not others:
+        return
+    best = max(others, key=lambda path: path.stat().st_size)
+    have, there = len(facts.conversation), _conversation_rows(best)
+    if there <= have:
+        return
+    yield facts.finding(
+        "moved-transcript", "runtime", "cause", list(facts.conversation[:2]),
+        f"another file of the same session, {best.parent.name}/{best.name}, holds {there} conversation records; this one was begun anew "
+        f"with {have}, since the lookup went by the directory and not by the session",
+        fate="hidden", remedy=f"open {best.parent.name}/{best.name}, or resume from the directory it was moved to",
+    )  # fmt: skip
+
+
+def _siblings(here: Path) -> list[Path]:
+    try:
+        folders = sorted(here.parent.parent.iterdir())[:MOST_FOLDERS]
+        return [f / here.name for f in folders if f != here.parent and not f.is_symlink() and (f / here.name).is_file()]
+    except OSError:
+        return []
+
+
+def _conversation_rows(path: Path) -> int:
+    from ...foreign.claude_code.read import stream
+
+    return sum(row.speaks for _, row in stream(path))

@@ -1,0 +1,374 @@
+"""What all checks look at: the session read once, with its sets, its branch, its calls and its usage.
+
+Knows: how to gather. Does not judge. Rows are named by their position in `log.events`; `lines` and
+`ids` turn positions into what a person can open.
+
+Recorded usage is a witness: within one stretch without a boundary, what the provider counted grows
+with the characters that the log's own rules put into the request, at one rate of characters a token
+and above one fixed part (system prompt and tools). `Witness` holds both, fitted to this log alone.
+"""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from ..foreign.base import Step
+from ..foreign.claude_code.chain import Transcript
+from ..history.events import CompactionBoundaryCreated, Event, ForeignRow, MessageAppended, Usage
+from ..history.log import Log, record_id
+from ..projection.pieces import block_chars
+from .report import Counts, Finding, LeafChoice, LeafReport
+
+if TYPE_CHECKING:
+    from ..session import Session
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One answered model call on the active branch.
+
+    `context` is what the provider counted as input, cache included, in tokens. `chars` is what the
+    log's rules give for its request since the last boundary; `turn_chars` the part of it since the
+    person spoke last.
+    """
+
+    step: Step
+    rows: tuple[int, ...]
+    at: float | None
+    usage: Usage
+    epoch: int
+    chars: int
+    turn_chars: int
+
+    @property
+    def context(self) -> int:
+        return self.usage.context
+
+
+@dataclass(frozen=True)
+class Witness:
+    """`context ≈ fixed + chars / rate`, fitted on `answers` calls of this log."""
+
+    rate: float
+    """characters a token"""
+    fixed: float
+    """tokens of what is in no row: system prompt, tools, reminders"""
+    answers: int
+
+    def expected(self, chars: int) -> float:
+        return self.fixed + chars / self.rate
+
+
+@dataclass(frozen=True)
+class Fork:
+    """A row with a child that the active branch took and others that it did not."""
+
+    at: int | None
+    """position of the common parent; None for several roots"""
+    taken: int
+    """first row of the active side"""
+    others: tuple[int, ...]
+    """first rows of the other sides that hold conversation, without those that pairing brought back"""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """A session as the checks see it."""
+
+    session: Session
+    leaf: LeafReport
+    counts: Counts
+    conversation: tuple[int, ...]
+    """positions of conversation records, in file order"""
+    path: tuple[int, ...]
+    """positions of reachable conversation records, in the order of the branch"""
+    in_request: frozenset[int]
+
+    @property
+    def log(self) -> Log:
+        return self.session.log
+
+    @property
+    def events(self) -> list[Event]:
+        return self.session.log.events
+
+    @cached_property
+    def reachable(self) -> frozenset[int]:
+        return frozenset(self.path)
+
+    @cached_property
+    def transcript(self) -> Transcript | None:
+        """The rows of a Claude Code file; None for other agents."""
+        native = self.log.native
+        return native if isinstance(native, Transcript) else None
+
+    # -- rows --------------------------------------------------------------------------------------
+
+    def ids(self, positions: Iterable[int]) -> tuple[str, ...]:
+        return tuple(record_id(self.events[i].id) for i in positions)
+
+    def lines(self, positions: Iterable[int]) -> tuple[int, ...]:
+        return tuple(dict.fromkeys(self.log.lines[i] for i in positions))
+
+    def finding(self, code: str, layer: str, role: str, positions: Sequence[int], message: str, **more: Any) -> Finding:
+        """A finding about rows; certainty defaults to "recorded"."""
+        more.setdefault("certainty", "recorded")
+        return Finding(
+            code=code, layer=layer, role=role, records=self.ids(positions), lines=self.lines(positions), message=message, **more
+        )
+
+    def message(self, i: int) -> MessageAppended | None:
+        event = self.events[i]
+        return event if isinstance(event, MessageAppended) else None
+
+    def parent(self, i: int) -> str | None:
+        return getattr(self.events[i], "parent", None)
+
+    def side(self, i: int) -> bool:
+        """Whether a row belongs to a subagent's chain inside this file."""
+        if self.transcript is not None:
+            return not self.transcript.own(i)
+        event = self.message(i)
+        return event is not None and bool(event.meta.get("sidechain"))
+
+    def person(self, i: int) -> bool:
+        """Whether a row is a turn of the person."""
+        event = self.message(i)
+        return event is not None and event.role == "user" and event.origin == "person"
+
+    def seconds(self, i: int) -> float | None:
+        """Time of a row in seconds since the epoch; None where it has none that can be read."""
+        return seconds(self.events[i].at)
+
+    @cached_property
+    def position(self) -> dict[str, int]:
+        """Position of the first row of each id, as it stands in the file."""
+        first: dict[str, int] = {}
+        for i, event in enumerate(self.events):
+            first.setdefault(record_id(event.id), i)
+        return first
+
+    @cached_property
+    def chars(self) -> list[int]:
+        """Characters each row puts into a request."""
+        return [row_chars(event) for event in self.events]
+
+    @cached_property
+    def children(self) -> dict[int | None, list[int]]:
+        """Positions of child rows by the position of their parent; None for roots. Side chains are left out."""
+        children: dict[int | None, list[int]] = defaultdict(list)
+        for i, event in enumerate(self.events):
+            if isinstance(event, MessageAppended | ForeignRow) and not self.side(i):
+                if isinstance(event, ForeignRow) and event.parent is None:
+                    continue
+                children[None if event.parent is None else self.position.get(event.parent, -1)].append(i)
+        return dict(children)
+
+    @cached_property
+    def forks(self) -> list[Fork]:
+        """Places where conversation was left behind, in file order."""
+        forks = []
+        on = self.links
+        for at, rows in self.children.items():
+            if at == -1:
+                continue
+            taken = [i for i in rows if i in on]
+            others = tuple(i for i in rows if i not in on and self.speaks_below(i))
+            if taken and others:
+                forks.append(Fork(at, taken[0], others))
+        return sorted(forks, key=lambda fork: fork.taken)
+
+    @cached_property
+    def links(self) -> frozenset[int]:
+        """Rows of every type on the active branch: conversation, and what it hangs from."""
+        links = set(self.path)
+        for i in self.path:
+            at = self.position.get(self.parent(i) or "")
+            while at is not None and at not in links and not isinstance(self.events[at], MessageAppended):
+                links.add(at)
+                at = self.position.get(self.parent(at) or "")
+        return frozenset(links)
+
+    def speaks_below(self, i: int) -> bool:
+        """Whether a row or a row below it is an unreachable conversation record."""
+        return any(isinstance(self.events[k], MessageAppended) and k not in self.reachable for k in self.below(i))
+
+    def below(self, i: int) -> list[int]:
+        """A row and all that hangs below it, in file order."""
+        found, stack = set(), [i]
+        while stack:
+            at = stack.pop()
+            if at not in found:
+                found.add(at)
+                stack += self.children.get(at, [])
+        return sorted(found)
+
+    @cached_property
+    def boundaries(self) -> list[int]:
+        """Positions of the compaction boundaries of the main conversation."""
+        return [i for i, e in enumerate(self.events) if isinstance(e, CompactionBoundaryCreated) and not self.side(i)]
+
+    def summary_of(self, boundary: int) -> int | None:
+        """Position of the summary row that hangs from a boundary."""
+        id = record_id(self.events[boundary].id)
+        for i in range(boundary + 1, min(boundary + 40, len(self.events))):
+            event = self.message(i)
+            if event is not None and event.parent == id and event.meta.get("summary"):
+                return i
+        return None
+
+    # -- calls and usage ---------------------------------------------------------------------------
+
+    @cached_property
+    def answers(self) -> tuple[Answer, ...]:
+        """Answered main calls on the active branch with recorded usage, in its order."""
+        order = {i: n for n, i in enumerate(self.path)}
+        sums = [0]
+        for i in self.path:
+            sums.append(sums[-1] + self.chars[i])
+        attached = [i for i, e in enumerate(self.events) if isinstance(e, ForeignRow) and self.chars[i] and not self.side(i)]
+        out = []
+        for step in self.session.steps:
+            first = self.log.index.get(step.record or "")
+            if step.kind != "main" or step.usage is None or not step.usage.context or first is None or first not in order:
+                continue
+            event = self.message(first)
+            group = event.group if event is not None else None
+            rows = tuple(i for i in self._rows_of(group) if i in order) if group else (first,)
+            since = max((b for b in self.boundaries if b < first), default=-1)
+            n = order[first]
+            start = next((k for k, i in enumerate(self.path[:n]) if i > since), n)
+            spoke = next((k for k in range(n - 1, start - 1, -1) if self.person(self.path[k])), start)
+            extra = sum(self.chars[i] for i in attached if since < i < first)
+            kept = getattr(self.events[since], "kept", []) if since >= 0 else []
+            extra += sum(self.chars[self.position[k]] for k in kept if k in self.position)
+            epoch = sum(b < first for b in self.boundaries)
+            at = self.seconds(first)
+            out.append(Answer(step, rows, at, step.usage, epoch, sums[n] - sums[start] + extra, sums[n] - sums[spoke]))
+        return tuple(out)
+
+    def _rows_of(self, group: str) -> list[int]:
+        return self._groups.get(group, [])
+
+    @cached_property
+    def _groups(self) -> dict[str, list[int]]:
+        groups: dict[str, list[int]] = defaultdict(list)
+        for i in self.conversation:
+            event = self.message(i)
+            if event is not None and event.group:
+                groups[event.group].append(i)
+        return dict(groups)
+
+    @property
+    def groups(self) -> dict[str, list[int]]:
+        """Positions of the rows of each answer, by the provider's id."""
+        return self._groups
+
+    @cached_property
+    def witness(self) -> Witness | None:
+        """The fit of usage to characters; None with fewer than three calls to fit it on."""
+        return fit(self.answers)
+
+    def neighbours(self) -> Iterable[tuple[Answer, Answer]]:
+        """Consecutive answers with no boundary between them."""
+        for before, now in zip(self.answers, self.answers[1:], strict=False):
+            if before.epoch == now.epoch:
+                yield before, now
+
+
+def fit(answers: Sequence[Answer]) -> Witness | None:
+    """Rate and fixed part, by medians, so that a call that carried less than the log says does not move them."""
+    pairs = [
+        (now.chars - before.chars, now.context - before.context)
+        for before, now in itertools.pairwise(answers)
+        if before.epoch == now.epoch
+    ]
+    rates = [chars / tokens for chars, tokens in pairs if chars >= 100 and tokens >= 20]
+    if len(rates) < 2:
+        return None
+    rate = min(max(statistics.median(rates), 1.0), 8.0)
+    fixed = statistics.median(a.context - a.chars / rate for a in answers)
+    return Witness(rate, max(fixed, 0.0), len(answers))
+
+
+def row_chars(event: Event) -> int:
+    """Characters that a row puts into a request: its blocks, or the text of an attachment."""
+    if isinstance(event, MessageAppended):
+        return sum(block_chars(block) for block in event.content)
+    if isinstance(event, ForeignRow) and event.kind.startswith("attachment/") and isinstance(event.data, dict):
+        rendered = event.data.get("rendered")
+        if isinstance(rendered, list):
+            return sum(
+                len(part.get("content") or "")
+                for part in rendered
+                if isinstance(part, dict) and isinstance(part.get("content"), str)
+            )
+        inner = event.data.get("attachment")
+        if isinstance(inner, dict) and inner.get("type") in (
+            "hook_additional_context",
+            "queued_command",
+            "file",
+            "nested_memory",
+        ):
+            return _text_size(inner)
+    return 0
+
+
+def _text_size(value: Any) -> int:
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, dict):
+        return sum(_text_size(v) for k, v in value.items() if k in ("content", "prompt", "text", "file", "addedLines"))
+    return sum(_text_size(v) for v in value) if isinstance(value, list) else 0
+
+
+def seconds(at: str) -> float | None:
+    """ISO 8601 as seconds since the epoch.
+
+    >>> seconds("1970-01-01T00:01:00.000Z")
+    60.0
+    """
+    try:
+        return datetime.fromisoformat(at.replace("Z", "+00:00")).timestamp()
+    except ValueError:
+        return None
+
+
+def gather(session: Session) -> Facts:
+    """Read what the checks need. One pass over the log for each set."""
+    log, format = session.log, session.format
+    leaf = session.leaf
+    conversation = [log.index[id] for id in format.conversation(log)]
+    reachable = [log.index[id] for id in format.reachable(log) if id in log.index]
+    known = set(conversation)
+    carried = {log.index[id] for piece in session.projection().pieces for id in piece.sources if id in log.index} & known
+    shown = format.shown(log)
+    choices = tuple(
+        LeafChoice(record=None if a.record is None else record_id(a.record), line=a.line, policy=a.policy)
+        for a in leaf.alternatives
+    )
+    return Facts(
+        session=session,
+        leaf=LeafReport(
+            record=None if leaf.record is None else record_id(leaf.record),
+            line=leaf.line,
+            policy=leaf.policy,
+            alternatives=choices,
+        ),
+        counts=Counts(
+            on_disk=len(conversation),
+            reachable=len(reachable),
+            in_request=len(carried),
+            shown=None if shown is None else len(shown),
+        ),
+        conversation=tuple(conversation),
+        path=tuple(reachable),
+        in_request=frozenset(carried),
+    )

@@ -1,0 +1,359 @@
+"""The fate of a text: at each model call, where it was, and what moved it.
+
+Knows: how to find a text in pieces, records and stored results, and how to name the event that
+changed its state. Does not judge; a turn says what happened, not whether it was a fault.
+
+A text is found when its words stand there in order, whatever white space is between them, after
+Unicode normalisation (NFC). A paraphrase is never counted as found.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ..errors import UsageError
+from ..history.events import (
+    Block,
+    CompactionBoundaryCreated,
+    ForeignRow,
+    MessageAppended,
+    ProjectionCommitted,
+    ProjectionUndone,
+)
+from ..history.log import record_id
+from ..projection.pieces import Piece, Projection
+
+if TYPE_CHECKING:
+    from ..foreign.base import Step
+    from ..session import Session
+
+State = Literal["whole", "preview", "summary", "memory", "disk", "unsure", "nowhere"]
+"""The best place where the text is at a step:
+
+whole    verbatim in a message of the request        disk     not in the request, but in the log or a stored result
+preview  in the shown part of a stored result        unsure   a summary may carry it in other words; never claimed as seen
+summary  verbatim in a summary                       nowhere  not yet said, or gone for good
+memory   verbatim in an injected instruction or memory
+"""
+
+_BEST: tuple[State, ...] = ("whole", "preview", "summary", "memory")
+_OF_PIECE: dict[str, State] = {
+    "preview": "preview",
+    "summary": "summary",
+    "folded": "summary",
+    "memory": "memory",
+    "reminder": "memory",
+}
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, populate_by_name=True)
+
+
+class Mention(_Frozen):
+    """A record that holds the text. `line` is its physical line."""
+
+    record: str | None
+    line: int | None
+
+
+class StepFate(_Frozen):
+    """Where the text was when a call was made. `record` is where it stood: in the request, or on disk."""
+
+    step: int
+    kind: str
+    state: State
+    in_request: bool
+    record: str | None = None
+    line: int | None = None
+
+
+class Turn(_Frozen):
+    """A change of state between two calls, with the event that made it."""
+
+    from_: State = Field(alias="from")
+    to: State
+    step: int
+    layer: str
+    record: str | None = None
+    line: int | None = None
+    message: str
+
+
+class Trace(_Frozen):
+    """The fate of `text`. `steps` has one entry a model call, `turns` one a change along the main calls."""
+
+    text: str
+    first: Mention | None
+    steps: tuple[StepFate, ...]
+    turns: tuple[Turn, ...]
+
+    def at(self, step: int) -> StepFate:
+        """The entry of one step. Raises UsageError when there is no such step."""
+        for entry in self.steps:
+            if entry.step == step:
+                return entry
+        raise UsageError(f"there is no step {step}; this session has {len(self.steps)} model calls")
+
+    def __str__(self) -> str:
+        marks = {"whole": "█", "preview": "▓", "summary": "▒", "memory": "▒", "disk": "·", "unsure": "?", "nowhere": " "}
+        strip = "".join(marks[entry.state] for entry in self.steps)
+        lines = [f"{self.text!r}  |{strip}|"]
+        lines += [f"  step {turn.step}: {turn.from_} → {turn.to}: {turn.message}" for turn in self.turns]
+        return "\n".join(lines)
+
+
+Finder = Callable[[str], bool]
+
+
+def finder(text: str, regex: bool = False) -> Finder:
+    """A test for "this string holds the text".
+
+    >>> finder("never  CURRENT_TIMESTAMP")("… never\\nCURRENT_TIMESTAMP.")
+    True
+    """
+    if not text.strip():
+        raise UsageError("give a text to trace: a word, a path, a number, a sentence")
+    if regex:
+        try:
+            pattern = re.compile(text)
+        except re.error as error:
+            raise UsageError(
+                f"{text!r} is no regular expression ({error}); without regex=True it is taken literally"
+            ) from error
+    else:
+        pattern = re.compile(r"\s+".join(re.escape(word) for word in unicodedata.normalize("NFC", text).split()))
+
+    def found(haystack: str) -> bool:
+        if not haystack.isascii() and not unicodedata.is_normalized("NFC", haystack):
+            haystack = unicodedata.normalize("NFC", haystack)
+        return pattern.search(haystack) is not None
+
+    return found
+
+
+def strings(value: Any) -> Iterator[str]:
+    """Every string in a JSON value except the ids, types and signatures of blocks."""
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, str):
+            yield item
+        elif isinstance(item, dict):
+            stack += [v for k, v in item.items() if k not in ("type", "id", "tool_use_id", "signature", "data")]
+        elif isinstance(item, list | tuple):
+            stack += item
+
+
+def holds(block: Block, found: Finder) -> bool:
+    """Whether a block holds the text anywhere a model would read it."""
+    return any(found(text) for text in strings(block))
+
+
+def trace(session: Session, text: str, *, regex: bool = False) -> Trace:
+    """The fate of `text` (or a regular expression) over all model calls of a session.
+
+    Raises UsageError for an empty text or an invalid expression.
+    """
+    found = finder(text, regex)
+    log = session.log
+    mentions = _mentions(session, found)
+    words = None if regex else _content_words(text)
+    steps = session.steps
+    fates: list[StepFate] = []
+    projections: dict[int, Projection] = {}
+
+    def fate(n: int) -> StepFate:
+        step = steps[n]
+        projection = projections[n] = session.projection(step.number)
+        return _fate(step, projection, found, mentions, words, session)
+
+    disturbed = _disturbances(session, steps, mentions)
+    known: dict[int, StepFate] = {}
+    for n, step in enumerate(steps):
+        if n in disturbed or n == 0 or steps[n - 1].kind != step.kind:
+            known[n] = fate(n)
+        else:
+            before = known[n - 1]
+            known[n] = before.model_copy(update={"step": step.number, "kind": step.kind})
+        fates.append(known[n])
+        projections.pop(n - 2, None)
+    first = min(mentions, key=lambda i: log.lines[i], default=None)
+    mention = None if first is None else Mention(record=record_id(log.events[first].id), line=log.lines[first])
+    return Trace(text=text, first=mention, steps=tuple(fates), turns=tuple(_turns(session, fates)))
+
+
+def _mentions(session: Session, found: Finder) -> list[int]:
+    """Positions of events that hold the text, stored results included, in file order."""
+    out = []
+    for i, event in enumerate(session.log.events):
+        if isinstance(event, MessageAppended):
+            hit = any(holds(block, found) for block in event.content) or any(found(text) for text in strings(event.meta))
+        elif isinstance(event, CompactionBoundaryCreated):
+            hit = any(holds(block, found) for block in (*event.content, *event.attachment))
+        elif isinstance(event, ForeignRow):
+            hit = event.data is not None and any(found(text) for text in strings(event.data))
+        else:
+            continue
+        if hit:
+            out.append(i)
+    return out
+
+
+def _disturbances(session: Session, steps: Sequence[Step], mentions: list[int]) -> set[int]:
+    """Steps at which the state can differ from the step before: after a mention, a boundary, a commit, or where the
+    log does not simply go on. Between those a request only grows by records without the text."""
+    log = session.log
+    where = [log.index.get(step.record or "", -1) for step in steps]
+    if any(i < 0 for i in where) or len(steps) < 200:
+        return set(range(len(steps)))
+    marks = set(mentions)
+    previous: str | None = None
+    for i, event in enumerate(log.events):
+        if isinstance(event, CompactionBoundaryCreated | ProjectionCommitted | ProjectionUndone):
+            marks.add(i)
+        elif isinstance(event, ForeignRow):
+            if event.parent is None and event.kind.startswith("system/"):
+                marks.add(i)
+            if "compact" in event.kind or "rollback" in event.kind or "rolled" in event.kind:
+                marks.add(i)
+            previous = event.id if event.parent is not None else previous
+        elif isinstance(event, MessageAppended):
+            if event.role == "user" and event.parent != previous and event.origin == "person":
+                marks.add(i)
+            previous = event.id
+    order = sorted(marks)
+    disturbed: set[int] = set()
+    at = 0
+    for n, i in enumerate(where):
+        if at < len(order) and order[at] < i:
+            disturbed.add(n)
+            while at < len(order) and order[at] < i:
+                at += 1
+    return disturbed
+
+
+def _fate(
+    step: Step, projection: Projection, found: Finder, mentions: list[int], words: frozenset[str] | None, session: Session
+) -> StepFate:
+    log = session.log
+    best: dict[State, Piece | None] = {}
+    for piece in projection.pieces:
+        state = _OF_PIECE.get(piece.state, "whole")
+        if state not in best and holds(piece.block, found):
+            best[state] = piece
+            if state == "whole":
+                break
+    if projection.system and any(holds(block, found) for block in projection.system if isinstance(block, dict)):
+        best.setdefault("memory", None)
+    for state in _BEST:
+        if state in best:
+            in_piece = best[state]
+            source = in_piece.sources[0] if in_piece is not None and in_piece.sources else None
+            return _entry(step, state, True, source, session)
+    here = log.index.get(step.record or "", len(log.events))
+    on_disk = next((i for i in mentions if i < here), None)
+    state = "nowhere" if on_disk is None else "disk"
+    if (
+        on_disk is not None
+        and words
+        and any(_may_carry(piece, words) for piece in projection.pieces if piece.state == "summary")
+    ):
+        state = "unsure"
+    return _entry(step, state, False, None if on_disk is None else log.events[on_disk].id, session)
+
+
+def _entry(step: Step, state: State, in_request: bool, source: str | None, session: Session) -> StepFate:
+    line = None if source is None else session.log.line(source)
+    record = None if source is None else record_id(source)
+    return StepFate(step=step.number, kind=step.kind, state=state, in_request=in_request, record=record, line=line)
+
+
+def _content_words(text: str) -> frozenset[str]:
+    return frozenset(word for word in re.findall(r"\w{3,}", text.lower()) if word not in ("the", "and", "are", "for", "with"))
+
+
+def _may_carry(piece: Piece, words: frozenset[str]) -> bool:
+    """Two thirds of the text's content words stand in the summary: it may say the same in other words."""
+    have = {word for text in strings(piece.block) for word in re.findall(r"\w{3,}", text.lower())}
+    return len(words) >= 2 and len(words & have) * 3 >= len(words) * 2
+
+
+def _turns(session: Session, fates: list[StepFate]) -> Iterator[Turn]:
+    main = [fate for fate in fates if fate.kind == "main"]
+    before: StepFate | None = None
+    for now in main:
+        was: State = before.state if before else "nowhere"
+        if now.state != was:
+            yield _turn(session, before, now)
+        before = now
+
+
+def _turn(session: Session, before: StepFate | None, now: StepFate) -> Turn:
+    """Names the event between two calls that explains the change."""
+    log = session.log
+    was: State = before.state if before else "nowhere"
+    if before is None or was == "nowhere":
+        if now.in_request:
+            return _made(was, now, "log", now, f"first in a request; it stands at line {now.line}")
+        return _made(was, now, "projection", now, f"it is in the log (line {now.line}) but not in the request")
+    verb = "came back" if now.in_request and not before.in_request else "left" if before.in_request else "changed"
+    boundary = _boundary_between(session, before.step, now.step)
+    if boundary is not None:
+        at = Mention(record=record_id(log.events[boundary].id), line=log.lines[boundary])
+        return _made(was, now, "boundary", at, f"{verb} with the compaction at line {at.line}: {_held(now, before)}")
+    if now.in_request:
+        return _made(was, now, "projection", now, f"{verb}: in the request as {now.state}, from line {now.line}")
+    kept = f"{verb} the request; the record at line {before.line} is still in the log"
+    layer, message = _reason_left(session, before, now) or ("projection", kept)
+    return _made(was, now, layer, before, message)
+
+
+def _made(was: State, now: StepFate, layer: str, at: Mention | StepFate, message: str) -> Turn:
+    return Turn(from_=was, to=now.state, step=now.step, layer=layer, record=at.record, line=at.line, message=message)
+
+
+def _held(now: StepFate, before: StepFate) -> str:
+    """What became of the text at a boundary, in words."""
+    if now.state == "summary":
+        return f"the summary holds it; the original is at line {before.line}"
+    if now.state == "unsure":
+        return f"the summary may hold it in other words; the original is at line {before.line}"
+    if now.in_request:
+        return f"it is there as {now.state}, from line {now.line}"
+    return f"the summary does not hold it; the original is at line {before.line}"
+
+
+def _boundary_between(session: Session, first: int, then: int) -> int | None:
+    log = session.log
+    a = log.index.get(session.steps[first - 1].record or "", -1)
+    b = log.index.get(session.steps[then - 1].record or "", len(log.events))
+    hits = [i for i in range(max(a, 0), min(b + 1, len(log.events))) if isinstance(log.events[i], CompactionBoundaryCreated)]
+    return hits[-1] if hits else None
+
+
+def _reason_left(session: Session, before: StepFate, now: StepFate) -> tuple[str, str] | None:
+    """The format's own reason for a record that is not in the request."""
+    left = session.projection(now.step).left
+    for id, reason in left.items():
+        if record_id(id) == before.record:
+            return reason
+    return None
+
+
+def stored_text(session: Session, path: str, limit: int = 64_000_000) -> str | None:
+    """The text of a stored result, or None where the file is gone. Reads at most `limit` bytes."""
+    file = Path(path)
+    if not file.is_absolute():
+        file = Path(session.path).parent / path
+    try:
+        with file.open("rb") as handle:
+            return handle.read(limit).decode("utf-8", "replace")
+    except OSError:
+        return None
