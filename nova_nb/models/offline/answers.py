@@ -97,7 +97,7 @@ def _found(calls: list[Call], sight: Sight, question: str) -> Move | None:
         return Move(f"It ran. The last line is: {last[0]}" if last else "It ran and printed nothing.")
     paths = {c.spilled for c in calls}
     pages = [c for c in sight.calls if c.name == "read_file" and c.input.get("path") in paths and not c.failed]
-    texts = [(c.result or "", f"`{c.input.get('command')}`") for c in calls if c.result]
+    texts = [(c.result, f"`{c.input.get('command')}`") for c in calls if c.result]
     texts += [(c.result or "", f"{c.input['path']}, from line {c.input.get('offset', 1)}") for c in pages]
     for text, where in texts:
         for line in text.splitlines():
@@ -136,8 +136,8 @@ def explore(work: Work, task: str) -> Move:
     if move:
         return move
     if not about:
-        names = ", ".join(work.files[:12])
-        return Move(f"These files are here: {names}." if names else "Tell me what to do, and I will look at the files.")
+        shown = ", ".join(work.files[:12])
+        return Move(f"These files are here: {shown}." if shown else "Tell me what to do, and I will look at the files.")
     pattern = "|".join(re.escape(w) for w in about[:4])
     named = [p for p in work.files if any(w in words(p.replace("/", " ").replace(".", " ")) or p.lower() == w for w in about)]
     searches = [c for c in work.sight.turn if c.name == "search"]
