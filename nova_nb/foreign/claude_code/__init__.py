@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from ...history.log import Log
-from ...projection.pieces import Projection
+from ...projection.pieces import Projection, messages_of
 from ..base import Leaf, SessionInfo, Step
 from . import read as _read
 from . import wire
 from .chain import Transcript
 from .read import NAME, raw, stream
-from .steps import Call, calls_of, numbered
+from .recorded import pieces_as_recorded, prompt
+from .steps import Story, cleared
 
 __all__ = [
     "body",
@@ -119,28 +120,53 @@ def shown(log: Log) -> list[str] | None:
     return [t.id(i) for i in t.spoken if t.id(i) in on_branch and not t.rows[i].hidden and not t.rows[i].summary]
 
 
-def _calls(log: Log) -> list[Call]:
+def _story(log: Log) -> Story:
+    """The log with what lies beside it; made once a log."""
     t = _of(log)
-    kind = "subagent" if t.side else "main"
-    return numbered(calls_of(t, kind))
+    if not isinstance(t.story, Story):
+        t.story = Story(log)
+    return t.story
 
 
 def steps(log: Log) -> tuple[Step, ...]:
-    return tuple(call.step for call in _calls(log))
+    return tuple(call.step for call in _story(log).calls)
 
 
 def project(log: Log, step: int | None = None) -> Projection:
-    t = _of(log)
+    story = _story(log)
     if step is None:
-        at, limit = _position(log, leaf(log).record), len(t.rows)
-    else:
-        call = _calls(log)[step - 1]
-        t, at, limit = call.transcript, call.leaf, call.limit
+        return _next(story, log)
+    call = story.calls[step - 1]
+    rebuilt = rebuild(log, step)
+    if call.sent is None:
+        return rebuilt
+    found = call.story.recorded
+    messages = found.messages(call.sent, messages_of(rebuilt.pieces))
+    if messages is None:
+        return rebuilt
+    pieces = pieces_as_recorded(messages, list(rebuilt.pieces), call.sent.row.id)
+    system, tools, _ = prompt(found, call.sent)
+    return Projection(pieces, system, tools, (), rebuilt.left)
+
+
+def rebuild(log: Log, step: int) -> Projection:
+    """A step's request from the rows of the conversation alone, without the request rows of the newest versions."""
+    call = _story(log).calls[step - 1]
+    events = call.story.rows(call)
+    projection = wire.project(events, cleared(events))
+    return Projection(projection.pieces, None, None, call.unknown, projection.left)
+
+
+def _next(story: Story, log: Log) -> Projection:
+    """What the next request would carry: one made by a process that resumes the session."""
+    at = _position(log, leaf(log).record)
     if at is None:
         return Projection([])
-    if step is None:
-        at = _last_below(t, at)
-    return wire.project(t, t.with_siblings(t.walk(at, limit), limit))
+    t = story.transcript
+    count = len(t.rows)
+    events = story.branch(_last_below(t, at), count, count if story.forgets else 0)
+    projection = wire.project(events, cleared(events))
+    return Projection(projection.pieces, None, None, story.missing(at), projection.left)
 
 
 def _last_below(t: Transcript, leaf: int) -> int:
@@ -158,4 +184,9 @@ def _last_below(t: Transcript, leaf: int) -> int:
 
 
 def body(log: Log, projection: Projection, step: int | None = None) -> dict[str, Any] | None:
-    return None
+    call = _story(log).calls[step - 1] if step is not None else None
+    if call is None or call.sent is None:
+        return None
+    system, tools, params = prompt(call.story.recorded, call.sent)
+    known = {"system": system, "tools": tools}
+    return {**params, **{k: v for k, v in known.items() if v is not None}, "messages": messages_of(projection.pieces)}

@@ -50,6 +50,8 @@ class Transcript:
         self.rows = rows
         self.events = events
         self.lines = lines
+        self.story: Any = None
+        """what lies beside the file (`steps.Story`), once it was asked for"""
 
     def id(self, i: int) -> str:
         """Id of the event of a row."""
@@ -216,7 +218,7 @@ class Transcript:
         A boundary whose `logicalParentUuid` is in no row is crossed by the last row it kept, else by the
         nearest conversation record before it.
         """
-        crossing = {b.at: self._before(b) for b in self.boundaries}
+        crossing = {b.at: self.before(b) for b in self.boundaries}
         anchors = {b.kept[0]: b.anchor for b in self.boundaries if b.kept and b.at < leaf}
         seen: set[int] = set()
         todo: list[int | None] = [leaf]
@@ -227,7 +229,8 @@ class Transcript:
                 todo += [self.up(at), crossing.get(at), anchors.get(at)]
         return self.with_siblings(sorted(seen), len(self.rows))
 
-    def _before(self, boundary: Boundary) -> int | None:
+    def before(self, boundary: Boundary) -> int | None:
+        """Position of the row that a compaction was made on; see `to_root` for a link that leads nowhere."""
         logical = self.rows[boundary.at].logical
         if logical is not None and logical in self.first:
             return self.first[logical]

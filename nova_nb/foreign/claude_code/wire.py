@@ -16,9 +16,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...history.events import Block, ForeignRow, MessageAppended
+from ...history.events import Block, Event, ForeignRow, MessageAppended
 from ...projection.pieces import Piece, Projection, block_chars
-from .chain import Transcript
+from .unwritten import UNSEEN, text_of
 
 CLEARED = "[Old tool result content cleared]"
 """What stands for a result after micro-compaction (2.1.17, two boundaries checked against usage)."""
@@ -48,51 +48,64 @@ class Turn:
     parts: list[Part] = field(default_factory=list)
 
 
-def project(transcript: Transcript, rows: Iterable[int], cleared: frozenset[str] = frozenset()) -> Projection:
-    """The pieces of a request made of these rows, in this order."""
+def project(events: Iterable[Event], cleared: frozenset[str] = frozenset()) -> Projection:
+    """The pieces of a request made of these rows, in this order. `cleared` are calls whose results were cleared."""
     left: dict[str, tuple[str, str]] = {}
-    turns = _turns(transcript, rows, cleared)
+    turns = _turns(events, cleared)
     turns = _paired(turns, left)
     turns = _folded(turns)
     return Projection(_pieces(turns), unknown=(), left=left)
 
 
-def _turns(transcript: Transcript, rows: Iterable[int], cleared: frozenset[str]) -> list[Turn]:
+def _turns(events: Iterable[Event], cleared: frozenset[str]) -> list[Turn]:
     turns: list[Turn] = []
     answers: dict[str, Turn] = {}
-    for i in rows:
-        event = transcript.events[i]
-        if isinstance(event, MessageAppended):
-            parts = [part_of(event, block, cleared) for block in event.content]
-            if event.role == "assistant":
-                turn = answers.get(event.group) if event.group is not None else None
-                if turn is None:
-                    turn = Turn("assistant", event.group or event.id)
-                    turns.append(turn)
-                    if event.group is not None:
-                        answers[event.group] = turn
-                turn.parts += parts
+    for event in _reminders_first(events):
+        if isinstance(event, ForeignRow):
+            parts = reminder_parts(event)
+            # Behind another user row every item joins it; at the start of a turn each is a message of its own.
+            if turns and turns[-1].role == "user":
+                turns[-1].parts += parts
             else:
-                turn = _user_turn(turns, event.id)
-                turn.parts += parts
-        elif isinstance(event, ForeignRow) and event.kind.startswith("attachment/"):
-            reminders = reminder_parts(event)
-            if reminders:
-                turn = _user_turn(turns, event.id)
-                at = next((n for n in range(len(turn.parts), 0, -1) if _stops(turn.parts[n - 1])), 0)
-                turn.parts[at:at] = reminders
+                turns += [Turn("user", f"{event.id}/{n}" if n else event.id, [part]) for n, part in enumerate(parts)]
+            continue
+        parts = [part_of(event, block, cleared) for block in event.content]
+        if event.role == "user":
+            if turns and turns[-1].role == "user":
+                _join(turns[-1].parts, parts)
+            else:
+                turns.append(Turn("user", event.id, parts))
+        elif event.group in answers:
+            answers[event.group].parts += parts
+        else:
+            turns.append(Turn("assistant", event.group or event.id, parts))
+            if event.group is not None:
+                answers[event.group] = turns[-1]
     return turns
 
 
-def _user_turn(turns: list[Turn], key: str) -> Turn:
-    if not turns or turns[-1].role != "user":
-        turns.append(Turn("user", key))
-    return turns[-1]
+def _reminders_first(events: Iterable[Event]) -> list[MessageAppended | ForeignRow]:
+    """Messages and attachments, each attachment moved up to the start of its turn: behind the answer or result before it."""
+    out: list[MessageAppended | ForeignRow] = []
+    start = 0
+    for event in events:
+        if isinstance(event, MessageAppended):
+            out.append(event)
+            if event.role == "assistant" or any(block.get("type") == "tool_result" for block in event.content):
+                start = len(out)
+        elif isinstance(event, ForeignRow) and event.kind.startswith("attachment/"):
+            out.insert(start, event)
+            start += 1
+    return out
 
 
-def _stops(part: Part) -> bool:
-    """Whether a reminder that moves up stays behind this part: a result, or a reminder that came first."""
-    return part.block.get("type") == "tool_result" or part.state == "reminder"
+def _join(parts: list[Part], more: list[Part]) -> None:
+    """Two user rows as one message: results first, and a line end between neighbouring texts."""
+    if parts and more and parts[-1].block.get("type") == "text" == more[0].block.get("type"):
+        parts[-1].block = {**parts[-1].block, "text": f"{parts[-1].block['text']}\n"}
+    at = next((n for n, part in enumerate(parts) if part.block.get("type") != "tool_result"), len(parts))
+    parts[at:at] = [part for part in more if part.block.get("type") == "tool_result"]
+    parts += [part for part in more if part.block.get("type") != "tool_result"]
 
 
 def part_of(event: MessageAppended, block: Block, cleared: frozenset[str]) -> Part:
@@ -135,8 +148,11 @@ def reminder_parts(event: ForeignRow) -> list[Part]:
     """What an attachment row put into the request, as far as the file holds it (`rendered`, since 2.1.2xx)."""
     data = event.data if isinstance(event.data, dict) else {}
     rendered = data.get("rendered")
+    kind = event.kind.removeprefix("attachment/")
     if not isinstance(rendered, list):
-        return []
+        text = "" if kind in UNSEEN else text_of(data.get("attachment"))
+        reason = f"{kind}: the text it is about; the words around it are not in the file"
+        return [Part({"type": "text", "text": text}, (event.id,), "reminder", reason)] if text else []
     parts = []
     for item in rendered:
         content = item.get("content") if isinstance(item, dict) else None
@@ -146,7 +162,7 @@ def reminder_parts(event: ForeignRow) -> list[Part]:
         for block in contents:
             if isinstance(block, dict):
                 beside = data.get("renderedBesideToolResult") is True
-                parts.append(Part(block, (event.id,), "reminder", event.kind.removeprefix("attachment/"), beside=beside))
+                parts.append(Part(block, (event.id,), "reminder", kind, beside=beside))
     return parts
 
 
@@ -217,8 +233,11 @@ def _folded(turns: list[Turn]) -> list[Turn]:
 def _with_text(block: Block, text: str) -> Block:
     content = block.get("content")
     if isinstance(content, list):
+        if content and isinstance(content[-1], dict) and content[-1].get("type") == "text":
+            content = [*content[:-1], {**content[-1], "text": f"{content[-1]['text']}\n"}]
         return {**block, "content": [*content, {"type": "text", "text": text}]}
-    return {**block, "content": f"{content}\n\n{text}" if content else text}
+    before = content.strip() if isinstance(content, str) else ""
+    return {**block, "content": f"{before}\n\n{text.strip()}" if before else text.strip()}
 
 
 def _pieces(turns: list[Turn]) -> list[Piece]:
