@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -28,6 +27,7 @@ from ..history.events import (
 )
 from ..history.log import record_id
 from ..projection.pieces import Piece, Projection
+from .stored import read_stored, stored_files
 
 if TYPE_CHECKING:
     from ..foreign.base import Step
@@ -190,8 +190,9 @@ def trace(session: Session, text: str, *, regex: bool = False) -> Trace:
 
 
 def _mentions(session: Session, found: Finder) -> list[int]:
-    """Positions of events that hold the text, stored results included, in file order."""
+    """Positions of events that hold the text, in their own words or in the file a result was written to, in file order."""
     out = []
+    stored = stored_files(session)
     for i, event in enumerate(session.log.events):
         if isinstance(event, MessageAppended):
             hit = any(holds(block, found) for block in event.content) or any(found(text) for text in strings(event.meta))
@@ -200,8 +201,8 @@ def _mentions(session: Session, found: Finder) -> list[int]:
         elif isinstance(event, ForeignRow):
             hit = event.data is not None and any(found(text) for text in strings(event.data))
         else:
-            continue
-        if hit:
+            hit = False
+        if hit or (i in stored and found(read_stored(stored[i]))):
             out.append(i)
     return out
 
@@ -345,15 +346,3 @@ def _reason_left(session: Session, before: StepFate, now: StepFate) -> tuple[str
         if record_id(id) == before.record:
             return reason
     return None
-
-
-def stored_text(session: Session, path: str, limit: int = 64_000_000) -> str | None:
-    """The text of a stored result, or None where the file is gone. Reads at most `limit` bytes."""
-    file = Path(path)
-    if not file.is_absolute():
-        file = Path(session.path).parent / path
-    try:
-        with file.open("rb") as handle:
-            return handle.read(limit).decode("utf-8", "replace")
-    except OSError:
-        return None
