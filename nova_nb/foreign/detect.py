@@ -19,6 +19,8 @@ FORMATS: tuple[str, ...] = (
     "codex",
     "mini_swe_agent",
     "openai_agents",
+    "langgraph",
+    "inspect_log",
     "openhands",
 )
 """Modules under `nova_nb.foreign`, asked in this order; the first that recognises the content reads it."""

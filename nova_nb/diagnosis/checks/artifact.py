@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from ..facts import Facts
 from ..report import Finding
+from ..stored import base_name, result_text
 
 PLACEHOLDER = re.compile(
     r"<persisted-output>\s*Output too large \((?P<size>[\d.]+)\s?(?P<unit>[KMG]?B)\)\. Full output saved to: (?P<path>[^\n]+)"
@@ -31,7 +32,7 @@ def stored_results(facts: Facts) -> Iterator[Finding]:
         for block in event.content:
             if block.get("type") != "tool_result":
                 continue
-            found = PLACEHOLDER.search(_text(block.get("content")))
+            found = PLACEHOLDER.search(result_text(block.get("content")))
             if found:
                 yield from _state(facts, i, found["path"].strip(), float(found["size"]) * UNITS[found["unit"]])
 
@@ -43,7 +44,7 @@ def _state(facts: Facts, i: int, path: str, size: float) -> Iterator[Finding]:
     if size_now is not None and size_now < SLACK * size:
         yield facts.finding(
             "stored-result-cut", "artifact", "cause", [i, *failed],
-            f"the placeholder at line {line} records a stored result of {size / 1024:,.0f} KB, but the file {PurePosixPath(path).name} "
+            f"the placeholder at line {line} records a stored result of {size / 1024:,.0f} KB, but the file {base_name(path)} "
             f"has {size_now / 1024:,.0f} KB; what lies behind that is lost, the model saw the preview only",
             fate="lost", remedy="run the command again if its output is needed",
         )  # fmt: skip
@@ -66,7 +67,7 @@ def _state(facts: Facts, i: int, path: str, size: float) -> Iterator[Finding]:
 def _size(facts: Facts, path: str) -> int | None:
     """Bytes of the stored file, beside the session or at its recorded path; None where there is none."""
     here = Path(facts.session.path)
-    name = PurePosixPath(path.replace("\\", "/")).name
+    name = base_name(path)
     for candidate in (here.parent / here.stem / "tool-results" / name, Path(path)):
         try:
             if candidate.is_file():
@@ -90,11 +91,3 @@ def _failed_reads(facts: Facts, since: int, path: str) -> list[int]:
             elif block.get("type") == "tool_result" and block.get("is_error") and block.get("tool_use_id") in calls:
                 rows += [calls[str(block["tool_use_id"])], i]
     return rows
-
-
-def _text(content: object) -> str:
-    if isinstance(content, str):
-        return content
-    if isinstance(content, list):
-        return "\n".join(part.get("text") or "" for part in content if isinstance(part, dict))
-    return ""
