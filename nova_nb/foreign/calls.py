@@ -46,8 +46,8 @@ class View(msgspec.Struct, frozen=True):
     tools: list[dict[str, Any]] | None = None
     unknown: tuple[str, ...] = ()
     left: dict[str, tuple[str, str]] = {}
-    body: dict[str, Any] | None = None
-    """the provider's words, or None where neutral messages are those words"""
+    body: dict[str, Any] | Callable[[], dict[str, Any]] | None = None
+    """the provider's words (or what makes them when they are asked for), or None where neutral messages are those words"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +94,8 @@ def project(log: Log, step: int | None = None) -> Projection:
 
 def body(log: Log, projection: Projection, step: int | None = None) -> dict[str, Any] | None:
     calls: Calls = log.native
-    return calls.view(step).body
+    made = calls.view(step).body
+    return made() if callable(made) else made
 
 
 def pieces_of(items: Iterable[Item]) -> list[Piece]:

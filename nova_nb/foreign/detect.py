@@ -22,6 +22,7 @@ FORMATS: tuple[str, ...] = (
     "langgraph",
     "inspect_log",
     "openhands",
+    "pi",
 )
 """Modules under `nova_nb.foreign`, asked in this order; the first that recognises the content reads it."""
 

@@ -67,6 +67,8 @@ def atoms(rows: list[Any]) -> list[tuple[Any, ...]]:
         elif role == "tool":
             out.append(("result", row["tool_call_id"], _text(row.get("content"))))
         else:
+            if row.get("reasoning_content"):
+                out.append(("thinking", row["reasoning_content"]))
             content = row.get("content")
             parts = [{"type": "text", "text": content}] if isinstance(content, str) and content else content or []
             for part in parts if isinstance(parts, list) else []:

@@ -8,7 +8,7 @@ from typing import Any
 
 from nova_nb.history.events import MessageAppended
 from nova_nb.session import Session, open_session
-from tests.foreign.captured import Tally, atoms, capture, scenarios, wire
+from tests.foreign.captured import Tally, atoms, capture, scenarios, wire, without_system
 
 PLANTED = {
     "convention_verbatim": "all timestamps are stored in UTC through clock.utc_now(); never CURRENT_TIMESTAMP",
@@ -61,11 +61,12 @@ def prove(agent: str, sessions_of: Callable[[Path], list[Session]], clean: Clean
             session, step, request = rebuilt[at]
             same = said(request.messages) == said(true)
             verdict = "exact" if hit is not None and same else "same conversation" if same else "differing"
+            if verdict == "differing" and request.basis == "partial" and texts(true).startswith(texts(request.messages)):
+                verdict = "partial"
             note = "" if verdict == "exact" else f" step {step.number}: {first_difference(clean(wire(request.body)), true)}"
             tally.add(group_of(row), verdict, where + note)
-            tally.add(
-                group_of(row), "baseline-exact" if file_order(session, step.record) == said(true) else "baseline-other", where
-            )
+            plain = file_order(session, step.record) == atoms(without_system([r for r in true if isinstance(r, dict)]))
+            tally.add(group_of(row), "baseline-exact" if plain else "baseline-other", where)
             if verdict == "exact":
                 shown = {k: text in texts(request.messages) for k, text in PLANTED.items()}
                 expected = {k: row["visible"][k] for k in PLANTED if k in row["visible"]}
@@ -79,7 +80,7 @@ def file_order(session: Session, answer: str | None) -> list[Any]:
     for event in session.log.events:
         if event.id == answer:
             break
-        if isinstance(event, MessageAppended):
+        if isinstance(event, MessageAppended) and event.role != "system":
             rows.append({"role": event.role, "content": event.content})
     return atoms(rows)
 

@@ -7,6 +7,7 @@ docs/formats/codex.md.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 
 import msgspec
@@ -74,7 +75,7 @@ def read(path: Path, session_id: str | None = None) -> Log:
     on_screen = [e.id for e in on_branch(None) if not e.meta.get("hidden")]
     native = Calls(
         tuple(fold.turns.steps),
-        fold.view,
+        lru_cache(maxsize=1)(fold.view),  # a request asks for its pieces and for its body
         fold.leaf(),
         lambda leaf: [e.id for e in on_branch(leaf) if e.role != "system"],
         on_screen,
