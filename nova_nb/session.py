@@ -11,10 +11,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from . import __version__
 from .errors import UsageError
 from .foreign.base import Format, Leaf, SessionInfo, Step
-from .foreign.detect import format_of
-from .history.log import Log
+from .foreign.detect import format_named, format_of
+from .history.live import LiveLog
+from .history.log import Log, Source
 from .projection.pieces import Projection, messages_of
 from .projection.request import Request
 
@@ -90,12 +92,6 @@ class Session:
 
         return trace(self, text, regex=regex)
 
-    def why_forgot(self, text: str, regex: bool = False) -> Any:
-        """Why a text is not in the latest request, by the two check-lists, or that it is; see `nova_nb.diagnosis.amnesia`."""
-        from .diagnosis.amnesia import why_forgot
-
-        return why_forgot(self, text, regex=regex)
-
     def diagnose(self) -> Any:
         """What is wrong with this session and which layer caused it; see `nova_nb.diagnosis`."""
         from .diagnosis.report import diagnose
@@ -114,6 +110,13 @@ def open_session(path: str | os.PathLike[str], session_id: str | None = None) ->
     """
     module = format_of(path)
     return Session(module.read(Path(path), session_id), module)
+
+
+def of_live(live: LiveLog) -> Session:
+    """The session of an open log as it stands now, from what is in memory: nothing is read or written."""
+    source = Source(str(live.directory or ""), "nova", __version__, live.session_id)
+    events = list(live.events)
+    return Session(Log(source, events, list(range(1, len(events) + 1))), format_named("nova"))
 
 
 def list_sessions(path: str | os.PathLike[str]) -> list[SessionInfo]:

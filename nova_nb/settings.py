@@ -8,7 +8,7 @@ A preset is a name that stays while its numbers may be tuned: "seed" is the seed
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -46,9 +46,6 @@ class ContextSettings(BaseModel):
     tail_max_tokens: int = Field(40_000, gt=0)
     min_prefix_tokens: int = Field(2_000, ge=0, description="a smaller prefix is not worth compacting (R5.3)")
     attachment_files: int = Field(5, ge=0, description="files read last that come back after compaction")
-
-    # the log (R2.6)
-    fsync: Literal["durable", "every", "os"] = Field("durable", description="when an append is safe; see history.journal")
 
     # the cache (R9.2)
     cache_life_seconds: int = Field(300, gt=0)

@@ -44,9 +44,9 @@ def format_of(path: str | os.PathLike[str]) -> Format:
         if not head:
             raise NotASession(f"{path}: the file is empty; the agent may not have written its first line yet")
     for module_name in FORMATS:
-        module = importlib.import_module(f"nova_nb.foreign.{module_name}")
+        module = format_named(module_name)
         if module.sniff(path, head):
-            return cast(Format, module)
+            return module
     what = (
         "a directory without a session in it"
         if path.is_dir()
@@ -55,3 +55,8 @@ def format_of(path: str | os.PathLike[str]) -> Format:
         else "no session of an agent Nova knows"
     )
     raise NotASession(f"{path}: {what}; Nova reads {', '.join(FORMATS)} sessions")
+
+
+def format_named(module_name: str) -> Format:
+    """One of FORMATS, by the name of its module."""
+    return cast(Format, importlib.import_module(f"nova_nb.foreign.{module_name}"))

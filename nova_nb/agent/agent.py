@@ -1,0 +1,87 @@
+"""What a turn works with: the log, the projection of it, a model, tools, and who may be asked.
+
+Knows: that the projection follows the log, whoever appends to it. Does not know the order of
+events in a turn (`loop`).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..history.events import Block, Event, MessageAppended, PromptSet, RequestSent
+from ..history.live import LiveLog
+from ..models.base import Delta, Model
+from ..projection.projector import Projector
+from ..settings import ContextSettings
+from .permissions import Ask
+from .tools import Tool
+from .workspace import Workspace
+
+Hook = Callable[["Agent"], Awaitable[None]]
+
+_KINDS: dict[type[Event], str] = {MessageAppended: "m", RequestSent: "r", PromptSet: "p"}
+
+
+@dataclass
+class Agent:
+    """What a turn works with. `before_request` are run in order before each request: compaction, recall, …"""
+
+    live: LiveLog
+    model: Model
+    settings: ContextSettings
+    tools: Mapping[str, Tool]
+    workspace: Workspace
+    ask: Ask
+    system: list[Block]
+    before_request: list[Hook] = field(default_factory=list)
+    watchers: list[Callable[[Delta], object]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._start()
+
+    def _start(self) -> None:
+        self._projector = Projector(self.settings, self.model.capabilities)
+        self._seen, self._reloads, self._steps = 0, getattr(self.live, "reloads", 0), 0
+
+    @property
+    def projector(self) -> Projector:
+        """The projection of all that the log holds now. Costs what was appended since it was last asked for."""
+        self._follow()
+        return self._projector
+
+    @property
+    def next_step(self) -> int:
+        """Number of the next model call."""
+        self._follow()
+        return self._steps + 1
+
+    def _follow(self) -> None:
+        if getattr(self.live, "reloads", 0) != self._reloads:
+            self._start()
+        for event in self.live.events[self._seen :]:
+            self._projector.add(event)
+            if isinstance(event, RequestSent):
+                self._steps = event.step
+        self._seen = len(self.live.events)
+
+    def record(self, make: type[Event], **fields: Any) -> str:
+        """Append an event with a fresh id and the time; returns the id."""
+        id = self.live.new_id(_KINDS.get(make, "e"))
+        self.live.append(make(id=id, at=self.live.now(), **fields))
+        return id
+
+    def say(self, role: str, content: list[Block], origin: str, **fields: Any) -> str:
+        """Append a message below the head; returns its id."""
+        return self.record(MessageAppended, parent=self.live.head, role=role, content=content, origin=origin, **fields)
+
+    def watched(self, delta: Delta) -> None:
+        """Tell who watches the reply arrive. A watcher that fails is let go: watching cannot stop a turn."""
+        for watch in list(self.watchers):
+            try:
+                watch(delta)
+            except Exception as error:
+                self.watchers.remove(watch)
+                warnings.warn(f"a watcher of the reply failed and was removed: {error!r}", stacklevel=2)
