@@ -17,6 +17,7 @@ FORMATS: tuple[str, ...] = (
     "nova",
     "claude_code",
     "codex",
+    "swe_agent",
     "mini_swe_agent",
     "openai_agents",
     "langgraph",
