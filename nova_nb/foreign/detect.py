@@ -24,6 +24,7 @@ FORMATS: tuple[str, ...] = (
     "inspect_log",
     "openhands",
     "pi",
+    "request_body",  # takes anything with messages in it, so it comes last
 )
 """Modules under `nova_nb.foreign`, asked in this order; the first that recognises the content reads it."""
 

@@ -36,20 +36,23 @@ def peek(head: bytes) -> Any:
 
 
 def peek_rows(head: bytes, most: int = 20) -> list[dict[str, Any]]:
-    """The JSON objects on the first complete lines of `head`.
+    """The JSON objects on the first lines of `head`; the last one as far as it goes.
 
-    >>> peek_rows(b'{"a": 1}\\nnot json\\n{"b": 2}\\n{"cut')
-    [{'a': 1}, {'b': 2}]
+    >>> peek_rows(b'{"a": 1}\\nnot json\\n{"b": 2}\\n{"c": [1, ')
+    [{'a': 1}, {'b': 2}, {'c': [1]}]
     """
     rows = []
-    for line in head.split(b"\n")[: most + 1]:
+    *lines, last = head.split(b"\n")
+    for line in lines[:most]:
         try:
             row = msgspec.json.decode(line.lstrip(b"\xef\xbb\xbf"))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             continue
         if isinstance(row, dict):
             rows.append(row)
-    return rows[:most]
+    if len(lines) < most and isinstance(row := peek(last), dict) and row:
+        rows.append(row)
+    return rows
 
 
 def read_bytes(path: Path) -> bytes:

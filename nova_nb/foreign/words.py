@@ -164,6 +164,34 @@ def anthropic(message: Message) -> tuple[str, list[Block]]:
     return word(message.get("role")) or "user", blocks_of(message.get("content"))
 
 
+def gemini(content: Message) -> tuple[str, list[Block]]:
+    """Role and blocks of a Gemini content; calls and results there may have no id, then the name stands for it.
+
+    >>> gemini({"role": "model", "parts": [{"functionCall": {"name": "ls", "args": {}}}]})
+    ('assistant', [{'type': 'tool_use', 'id': 'ls', 'name': 'ls', 'input': {}}])
+    """
+    blocks: list[Block] = []
+    parts = content.get("parts")
+    for part in parts if isinstance(parts, list) else []:
+        if not isinstance(part, dict):
+            continue
+        call, result = part.get("functionCall"), part.get("functionResponse")
+        if isinstance(call, dict):
+            blocks.append(tool_use(call.get("id") or call.get("name"), call.get("name"), call.get("args")))
+        elif isinstance(result, dict):
+            response = result.get("response")
+            output = response.get("output") if isinstance(response, dict) and set(response) == {"output"} else None
+            text = output if isinstance(output, str) else compact(response)
+            blocks.append(tool_result(result.get("id") or result.get("name"), text))
+        elif part.get("thought") is True and isinstance(part.get("text"), str):
+            blocks.append({"type": "thinking", "thinking": part["text"]})
+        elif isinstance(part.get("text"), str):
+            blocks.append(text_block(part["text"]))
+        else:
+            blocks.append({"type": "image" if "inlineData" in part else "unknown", **part})
+    return {"model": "assistant"}.get(word(content.get("role")), word(content.get("role")) or "user"), blocks
+
+
 def count(value: Any) -> int:
     """A token count; anything that is none counts 0.
 
