@@ -37,6 +37,14 @@ class ContextSettings(BaseModel):
     tool_limits_chars: dict[str, int] = Field(default_factory=dict, description="per tool, or 'mcp:<server>' (R3.6)")
     tool_limits_tokens: dict[str, int] = Field(default_factory=dict, description="the same in estimated tokens")
 
+    # reclaim (R4.2): which old tool traffic may go, and when
+    reclaim: bool = Field(True, description="switches the stage")
+    reclaim_protect_tokens: int = Field(40_000, ge=0, description="the newest tokens of tool results are never cleared")
+    reclaim_min_tokens: int = Field(20_000, ge=0, description="do nothing for less")
+    reclaim_low_fraction: float = Field(0.6, ge=0, le=1, description="of the soft line: stop clearing below it")
+    reclaim_keep_searches: int = Field(5, ge=0, description="the newest searches stay [002]")
+    reclaim_exempt_tools: tuple[str, ...] = Field(("skill", "memory_query"), description="results that are never cleared")
+
     # compaction (R5.1 to R5.4)
     soft_margin_tokens: int = Field(13_000, ge=0, description="soft trigger before the reserve; guarded by the breaker")
     hard_margin_tokens: int = Field(3_000, ge=0, description="hard trigger; forced past the breaker")
@@ -46,6 +54,12 @@ class ContextSettings(BaseModel):
     tail_max_tokens: int = Field(40_000, gt=0)
     min_prefix_tokens: int = Field(2_000, ge=0, description="a smaller prefix is not worth compacting (R5.3)")
     attachment_files: int = Field(5, ge=0, description="files read last that come back after compaction")
+    attachment_file_tokens: int = Field(5_000, ge=0, description="of a longer file only the first part comes back")
+    summary_max_tokens: int = Field(8_000, gt=0, description="asked of the summary; within the output reserve")
+    keep_person_tokens: int = Field(0, ge=0, description="the person's own words, newest first, verbatim beside the summary")
+    thrash_refills: int = Field(3, gt=0, description="compactions right after one another that stop it")
+    thrash_steps: int = Field(3, gt=0, description="so few requests after a compaction count as right after it")
+    confidence_top_k: int = Field(3, ge=0, description="original passages fetched for a symbol the summary lacks (R5.7)")
 
     # the cache (R9.2)
     cache_life_seconds: int = Field(300, gt=0)
@@ -59,6 +73,11 @@ class ContextSettings(BaseModel):
     def hard_line(self) -> int:
         """Tokens at which compaction is forced: window - output reserve - hard margin."""
         return self.window_tokens - self.output_reserve_tokens - self.hard_margin_tokens
+
+    @property
+    def reclaim_low_line(self) -> int:
+        """Tokens at which a reclaim stops."""
+        return int(self.soft_line * self.reclaim_low_fraction)
 
 
 PRESETS: dict[str, dict[str, Any]] = {
@@ -75,6 +94,10 @@ PRESETS: dict[str, dict[str, Any]] = {
         "tail_min_tokens": 400,
         "tail_max_tokens": 1_600,
         "min_prefix_tokens": 80,
+        "attachment_file_tokens": 150,
+        "summary_max_tokens": 400,
+        "reclaim_protect_tokens": 1_200,
+        "reclaim_min_tokens": 600,
     },
 }
 

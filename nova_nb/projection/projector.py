@@ -21,6 +21,7 @@ from ..history.events import (
     BranchSelected,
     CompactionBoundaryCreated,
     Event,
+    Failure,
     MessageAppended,
     ProjectionCommitted,
     ProjectionUndone,
@@ -33,6 +34,7 @@ from ..settings import ContextSettings
 from .budget import Budget, budget, category, estimate, piece_chars, prompt_chars
 from .capabilities import Capabilities
 from .commits import View
+from .compaction import Health
 from .pieces import Piece, Projection
 from .project import Around, calls_in, messages_of_node, staged, stripped_by
 from .repair import Message, Segment
@@ -95,6 +97,8 @@ class Projector:
         self._anchor: tuple[int, int] | None = None
         self._sending: dict[str, tuple[int, str | None]] = {}
         self._sent: tuple[_Lines, int, int, list[bytes]] | None = None
+        self._failures = self._refills = 0
+        self._since: int | None = None
         self._around = Around()
         self._open: list[Message] = []
         self._tail: tuple[Segment, _Lines] | None = None
@@ -117,6 +121,8 @@ class Projector:
                     self.chain.append(event)
                     self._feed(event)
             case CompactionBoundaryCreated():
+                quick = self._since is not None and self._since <= self.settings.thrash_steps
+                self._refills, self._since, self._failures = (self._refills + 1 if quick else 0), 0, 0
                 self.by_id[event.id] = event
                 self._move(event, event.id, event.logical_parent == self.head)
             case BranchSelected() if event.leaf != self.head:
@@ -139,6 +145,8 @@ class Projector:
                 self._note_sent(event)
             case ReplyReceived():
                 self._note_usage(event)
+            case Failure() if event.part == "compaction":
+                self._failures += 1
             case _:
                 pass
 
@@ -195,6 +203,7 @@ class Projector:
         self._sent = (self._lines, len(self._lines.lines), self._lines.size, more.lines)
         self._sending[event.id] = (sum(more.chars.values()), event.leaf)
         self.moved = []
+        self._since = None if self._since is None else self._since + 1
 
     def _note_usage(self, event: ReplyReceived) -> None:
         sending = self._sending.pop(event.request, None)
@@ -222,6 +231,12 @@ class Projector:
         """Id of the compaction boundary that this chain starts with, or None."""
         first = self.chain[0] if self.chain else None
         return first.id if isinstance(first, CompactionBoundaryCreated) else None
+
+    @property
+    def health(self) -> Health:
+        """How compaction has gone lately; a refill under way counts."""
+        now = self._since is not None and self._since <= self.settings.thrash_steps
+        return Health(self._failures, self._refills + now)
 
     def _ended(self) -> tuple[_Lines, _Lines]:
         """The finished part, and what stands after it with the sums of both."""

@@ -1,0 +1,61 @@
+"""What comes back after a compaction, rebuilt: files, procedures, tools, and the notice (R5.4).
+
+Knows: the four sections and what each may cost. Does not read files: contents come from the history
+itself (the last whole read) or from the caller, who may read them again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from ..history.events import Block
+from ..settings import ContextSettings
+from .calls import Call, calls_of
+from .repair import Message
+from .spill import result_text
+from .summary import escape
+
+NOTICE = "The sections above are rebuilt context, not fresh results. Read an original again before you rely on its exact words."
+
+
+def last_read(messages: Sequence[Message], n: int) -> list[Call]:
+    """The `n` files read last, newest first: the last whole read of each path."""
+    out: dict[str, Call] = {}
+    for call in reversed(calls_of(messages)):
+        if call.kind == "read" and call.path and call.done and call.path not in out:
+            out[call.path] = call
+    return list(out.values())[:n]
+
+
+def attachment(
+    messages: Sequence[Message],
+    kept: Collection[str],
+    settings: ContextSettings,
+    skills: Mapping[str, str] | None = None,
+    tools: Sequence[str] = (),
+    contents: Mapping[str, str] | None = None,
+) -> list[Block]:
+    """The four sections as text blocks, in order: files, skills, tools, notice; an empty one leaves no trace.
+
+    `messages` are those of the request before the compaction, `kept` the ids of the verbatim tail: a file that
+    is read there is named, not repeated. `skills` are name → procedure of the active ones, `contents`
+    path → text as it is now (without it: as it was read).
+    """
+    limit = int(settings.attachment_file_tokens * settings.chars_per_token)
+    files = []
+    for call in last_read(messages, settings.attachment_files):
+        if call.result is not None and call.result.sources[0] in kept:
+            files.append(f"{call.path}: in the messages below")
+            continue
+        now = (contents or {}).get(call.path)
+        text = now if now is not None else result_text(call.result.block) if call.result else ""
+        cut = f" (first {limit:,} of {len(text):,} characters)" if len(text) > limit else ""
+        when = "as it is now" if now is not None else "as it was read"
+        files.append(f"<file path={call.path!r}> {when}{cut}\n{escape(text[:limit])}\n</file>")
+    sections = [
+        ("Files read last", "\n".join(files)),
+        ("Active skills", "\n\n".join(f"### {name}\n{text}" for name, text in sorted((skills or {}).items()))),
+        ("Tools available now", ", ".join(tools)),
+    ]
+    blocks = [{"type": "text", "text": f"<recovery>\n## {name}\n{text}\n</recovery>"} for name, text in sections if text]
+    return [*blocks, {"type": "text", "text": f"<recovery>\n{NOTICE}\n</recovery>"}]

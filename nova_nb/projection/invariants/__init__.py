@@ -1,0 +1,40 @@
+"""Where a history may be cut: the sets of several small properties, intersected (law 8, R4.8).
+
+Knows: which properties there are. Each module here holds one, as a function from the messages of a
+request to the cuts it allows. A cut `i` parts `messages[:i]` from `messages[i:]`; 0 and
+`len(messages)` are cuts as well. Every stage that removes, folds or summarises asks `safe_cuts`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ..repair import Message
+from .batches import batches
+from .matching import matching
+from .rebuilt import rebuilt
+from .thinking import thinking
+from .uniqueness import uniqueness
+
+Property = Callable[[Sequence[Message]], set[int]]
+
+PROTOCOL: tuple[Property, ...] = (matching, batches, uniqueness, rebuilt)
+"""What every provider refuses when it is broken."""
+
+PROPERTIES: tuple[Property, ...] = (*PROTOCOL, thinking)
+"""All of them. A stage that removes the thinking of what it keeps may leave `thinking` out."""
+
+
+def safe_cuts(messages: Sequence[Message], properties: Sequence[Property] = PROPERTIES) -> list[int]:
+    """Cuts that every property allows, in order.
+
+    >>> safe_cuts([])
+    [0]
+    """
+    allowed = set(range(len(messages) + 1))
+    for holds in properties:
+        allowed &= holds(messages)
+    return sorted(allowed)
+
+
+__all__ = ["PROPERTIES", "PROTOCOL", "Property", "batches", "matching", "rebuilt", "safe_cuts", "thinking", "uniqueness"]
