@@ -9,6 +9,7 @@ counts are an estimate at 3.5 bytes a token of the canonical form. Does not see 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,6 +23,21 @@ BYTES_PER_TOKEN = 3.5
 LOOKBACK = 20
 LIFE = {"5m": 300.0, "1h": 3600.0}
 _encoder = msgspec.json.Encoder(order="deterministic")
+
+
+def canonical(value: Any) -> bytes:
+    """JSON with sorted keys. Half an emoji in a hostile log has no UTF-8; then everything beyond ASCII is escaped."""
+    try:
+        return _encoder.encode(value)
+    except UnicodeEncodeError:
+        return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
+
+
+def unmarked(value: Any) -> Any:
+    """The value without cache marks, which move from step to step and say nothing."""
+    if isinstance(value, dict):
+        return {k: unmarked(v) for k, v in value.items() if k != "cache_control"}
+    return [unmarked(v) for v in value] if isinstance(value, list) else value
 
 
 def tokens(size: int) -> int:
@@ -53,7 +69,7 @@ class PromptCache:
         size, prefixes, marked = 0, [], []
         for block in blocks(body):
             mark = block.get("cache_control")
-            data = _encoder.encode({k: v for k, v in block.items() if k != "cache_control"})
+            data = canonical({k: v for k, v in block.items() if k != "cache_control"})
             hashed.update(data)
             size += len(data)
             prefixes.append((hashed.digest(), tokens(size)))
@@ -81,15 +97,17 @@ class PromptCache:
 
 def blocks(body: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The request as the provider reads it: tools, system, then the blocks of each message with their role."""
-    yield from body.get("tools") or []
-    system = body.get("system") or []
-    yield from [{"type": "text", "text": system}] if isinstance(system, str) else system
+    yield from _objects(body.get("tools"))
+    yield from _objects(body.get("system"))
     for i, message in enumerate(body.get("messages") or []):
-        content = message.get("content") or []
-        for block in [{"type": "text", "text": content}] if isinstance(content, str) else content:
+        for block in _objects(message.get("content")):
             yield {**block, "@": f"{i}:{message.get('role')}"}
+
+
+def _objects(value: Any) -> list[dict[str, Any]]:
+    return [{"type": "text", "text": value}] if isinstance(value, str) else [v for v in value or [] if isinstance(v, dict)]
 
 
 def size(body: dict[str, Any]) -> int:
     """Tokens of a whole request: the same estimate that `charge` splits."""
-    return tokens(sum(len(_encoder.encode({k: v for k, v in b.items() if k != "cache_control"})) for b in blocks(body)))
+    return tokens(sum(len(canonical({k: v for k, v in b.items() if k != "cache_control"})) for b in blocks(body)))

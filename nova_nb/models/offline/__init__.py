@@ -16,19 +16,15 @@ import hashlib
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
-
 from ...errors import PromptTooLong
 from ...history.events import Block, Usage
 from ...ids import Source, System
 from ..base import Capabilities, Delta, Reply
-from ..prompt_cache import BYTES_PER_TOKEN, PromptCache, size, tokens
+from ..prompt_cache import BYTES_PER_TOKEN, PromptCache, canonical, size, tokens, unmarked
 from .plan import next_move
 from .sight import Sight
 
 __all__ = ["OfflineModel"]
-
-_encoder = msgspec.json.Encoder(order="deterministic")
 
 
 class OfflineModel:
@@ -62,7 +58,7 @@ class OfflineModel:
         content, stop = reply_to(body)
         for block in content:
             await self._stream(block, on_delta)
-        output = tokens(len(_encoder.encode(content)))
+        output = tokens(len(canonical(content)))
         usage = Usage(charged.input, output, charged.cache_read, charged.cache_write)
         return Reply(content, stop, usage, self.name, f"msg_{_digest(body)[:24]}")
 
@@ -93,7 +89,7 @@ def reply_to(body: dict[str, Any]) -> tuple[list[Block], str]:
     digest = _digest(body)
     for i, (name, given) in enumerate(move.calls):
         content.append({"type": "tool_use", "id": f"toolu_{digest[:20]}{i:02d}", "name": name, "input": given})
-    if len(_encoder.encode(content)) > room:
+    if len(canonical(content)) > room:
         return content[:1], "max_tokens"
     return content, "tool_use"
 
@@ -101,10 +97,4 @@ def reply_to(body: dict[str, Any]) -> tuple[list[Block], str]:
 def _digest(body: dict[str, Any]) -> str:
     """Hex hash of what the model sees: cache marks, which move from step to step, left out."""
     seen = {k: v for k, v in body.items() if k in ("system", "tools", "messages", "max_tokens")}
-    return hashlib.sha256(_encoder.encode(_unmarked(seen))).hexdigest()
-
-
-def _unmarked(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {k: _unmarked(v) for k, v in value.items() if k != "cache_control"}
-    return [_unmarked(v) for v in value] if isinstance(value, list) else value
+    return hashlib.sha256(canonical(unmarked(seen))).hexdigest()

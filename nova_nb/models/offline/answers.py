@@ -41,12 +41,15 @@ def recall(sight: Sight) -> Move:
     question = sight.asked
     about = words(question.text)
     named = [n for n, t in topics().items() if re.search(t["about"], question.text, re.I) or _names_option(n, question.text)]
-    found = [r for r in rules(sight) if not (r.message == question.message and r.text in question.text)]
+    generic = sight.conduct
+    found = [
+        r for r in rules(sight) if not (r.message == question.message and r.text in question.text) and r.text not in generic
+    ]
     hits = [r for r in found if any(settles(r.text, n) for n in named) or _mentions(r.text, about)]
     if not about and not named:
         hits = found
     if not hits:
-        hits = [Rule(s, p.where, p.message) for p in sight.passages if p is not question and p.role != "tool"
+        hits = [Rule(s, p.where, p.message) for p in sight.passages if p is not question and p.role not in ("tool", "system")
                 for s in sentences(p.text) if not s.endswith("?") and len(s) < 400 and _mentions(s, about)]  # fmt: skip
     subject = ", ".join(about) or "that"
     if not hits:

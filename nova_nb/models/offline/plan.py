@@ -13,6 +13,9 @@ from .rules import binding, choose, renames, sentences
 from .sight import Sight
 from .work import Move, Work, outcome
 
+MOST_READ = 4_000
+"""characters of a person's words that decide what kind of task it is"""
+
 _RECALL = re.compile(
     r"(?i)\b(what|which|why|how) (did|have|had) (we|i|you)\b.*\b(decide|agree|say|said|settle|choose|tell|told|want)"
     r"|\b(did|do|have) you (keep|kept|remember|forget|forgotten|recall|still know|know what)\b"
@@ -45,12 +48,20 @@ def next_move(sight: Sight) -> Move:
         if text is not None:
             return Move(text)
     work = Work(sight)
-    task = wanted(sight)
-    if _RECALL.search(sight.asked.text):
+    task = wanted(sight)[:MOST_READ]
+    if _RECALL.search(sight.asked.text[:MOST_READ]):
         return answers.recall(sight)
     if not task:
         return _understood(sight)
-    return _known(work, task) or answers.from_output(work, None, task) or answers.explore(work, task)
+    move = _known(work, task) or answers.from_output(work, None, task) or answers.explore(work, _renamed(sight, task))
+    return move if move.text or move.calls else Move("I have nothing to add.")
+
+
+def _renamed(sight: Sight, task: str) -> str:
+    """The task with the names that hold now, where a rename is in sight."""
+    for old, new, _ in renames(sight):
+        task = edits.with_name(task, old, new)
+    return task
 
 
 def wanted(sight: Sight) -> str:

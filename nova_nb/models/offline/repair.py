@@ -61,7 +61,8 @@ def _rewrite(work: Work, paths: list[str]) -> Move | None:
         if move:
             return move
     if not work.edits:
-        return None
+        rule = next((r for p in suspects if (r := work.forbidden("patch_file", {"path": p}))), None)
+        return Move(f"The cause is in {suspects[0]}, which I may not change: “{rule.text}” ({rule.where})") if rule else None
     move = work.testing("I run the tests again.") if work.last_run is None else None
     return move or Move(f"{_done(work)} {_quoted(choice)} {outcome(work.last_run)}")
 

@@ -25,11 +25,14 @@ _BINDS = re.compile(
     r"|统一|必须|不要|禁止|不用|约定|存储|改成|改名"
 )
 _NEGATED = re.compile(
-    r"(?i)(\b(?:not|never|no|don't|avoid|without|instead of|rather than|from)\b|不用|不要|禁止)[\w\s`'\"]{0,24}$"
+    r"(?i)(\b(?:not|never|no|don't|avoid|without|instead of|rather than|(?:switch|move|moved|change|changed) from)\b|不用|不要|禁止)[\w\s`'\"]{0,24}$"
 )
 _RENAME = re.compile(
     r"(?i)\brenamed?\s+`?([A-Za-z_][\w.]*)`?\s+(?:to|into|as)\s+`?([A-Za-z_][\w.]*)`?"
     r"|`?([A-Za-z_][\w.]*)`?\s+(?:is now called|is now|became|改成了?|→|->)\s*`?([A-Za-z_][\w.]*)`?"
+)
+_FORBIDS = re.compile(
+    r"(?i)\b(?:never|don't|do not|must not)\b[\w\s]{0,12}?\b(touch|change|edit|modify|write|run)\b\s+(?:to\s+|in\s+|the\s+)*`?([\w./@+-]*\w)`?"
 )
 _END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"“'])|(?<=[。！？])|\n+")
 
@@ -41,6 +44,7 @@ class Rule:
     text: str
     where: str
     message: int
+    role: str = "user"
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,7 @@ def sentences(text: str) -> list[str]:
     >>> sentences("Store it in UTC. Why?\\n- use pnpm, not npm")
     ['Store it in UTC.', 'Why?', 'use pnpm, not npm']
     """
-    parts = (re.sub(r"^\s*(?:[-*•]|\d+[.)])\s+", "", part).strip() for part in _END.split(text))
+    parts = (re.sub(r"^\s*(?:[-*•>]|\d+[.)])\s+", "", part).strip() for part in _END.split(text))
     return [part for part in parts if part]
 
 
@@ -74,7 +78,7 @@ def binding(sentence: str) -> bool:
 def rules(sight: Sight) -> list[Rule]:
     """All visible rules, by place, the last one being the strongest; what the model itself says comes before all others."""
     ranked = sorted(sight.passages, key=lambda p: p.role != "assistant")
-    return [Rule(s, p.where, p.message) for p in ranked for s in _said(p) if binding(s)]
+    return [Rule(s, p.where, p.message, p.role) for p in ranked for s in _said(p) if binding(s)]
 
 
 def _said(passage: Passage) -> list[str]:
@@ -126,3 +130,12 @@ def renames(sight: Sight) -> Iterator[tuple[str, str, Rule]]:
     for rule in rules(sight):
         for a, b, c, d in _RENAME.findall(rule.text):
             yield (a or c).rstrip("."), (b or d).rstrip("."), rule
+
+
+def forbidding(sight: Sight, run: bool, target: str) -> Rule | None:
+    """The rule that forbids to change a path (or, with `run`, to run a command), if one is in sight."""
+    for rule in rules(sight):
+        for verb, what in _FORBIDS.findall(rule.text):
+            if (verb.lower() == "run") == run and re.search(rf"(?<![\w.-]){re.escape(what)}(?![\w-])", target):
+                return rule
+    return None

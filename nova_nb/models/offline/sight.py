@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-HARNESS = re.compile(r"<(system-reminder|reminder|memory|memories|context|attachment)\b[^>]*>.*?</\1>", re.S)
+HARNESS = re.compile(
+    r"<(compaction-summary|recovery|system-reminder|reminder|memory|memories|context|attachment)\b[^>]*>.*?</\1>", re.S
+)
 """Text that the harness put into a person's message."""
 
 REBUILT = re.compile(
@@ -103,7 +105,8 @@ class Sight:
     def _passages(self) -> Iterator[Passage]:
         system = self.body.get("system")
         if system:
-            yield Passage(texts_of(system), "the system prompt", "system", -1)
+            for block in [system] if isinstance(system, str) else system:
+                yield Passage(texts_of([block]) if isinstance(block, dict) else str(block), "the system prompt", "system", -1)
         names = {b.get("id"): b for _, blocks in self.messages for b in blocks if b.get("type") == "tool_use"}
         for i, (role, blocks) in enumerate(self.messages):
             for block in blocks:
@@ -134,8 +137,8 @@ class Sight:
     def asked(self) -> Passage:
         """What the person wants now: the last message in their own words, else the summary that stands for it."""
         own = [p for p in self.passages if p.role == "user"]
-        rebuilt = [p for p in self.passages if p.role == "rebuilt"]
-        return (own or rebuilt or [Passage("", "nowhere", "user", -1)])[-1]
+        summaries = [p for p in self.passages if p.role == "rebuilt" and "## " in p.text]
+        return (own or summaries or [Passage("", "nowhere", "user", -1)])[-1]
 
     @cached_property
     def last_text(self) -> str:
@@ -143,6 +146,19 @@ class Sight:
         if not self.messages or self.messages[-1][0] != "user":
             return ""
         return "\n".join(str(b.get("text") or "") for b in self.messages[-1][1] if b.get("type") == "text")
+
+    @cached_property
+    def conduct(self) -> str:
+        """The part of the system prompt that is the same for every project: its first block, where there are more (R9.1)."""
+        system = self.body.get("system")
+        return texts_of(system[:1]) if isinstance(system, list) and len(system) > 1 else ""
+
+    @cached_property
+    def last_block(self) -> str:
+        """The last block of the request, if it is text of the user role."""
+        if not self.messages or self.messages[-1][0] != "user" or not self.messages[-1][1]:
+            return ""
+        return texts_of(self.messages[-1][1][-1:])
 
     @cached_property
     def turn(self) -> list[Call]:
@@ -185,7 +201,10 @@ def _split(text: str, role: str, i: int) -> Iterator[Passage]:
             yield Passage(text, f"message {i + 1} by the model", "assistant", i)
         return
     for found in HARNESS.finditer(text):
-        yield Passage(re.sub(r"</?[\w-]+[^>]*>", "", found[0]).strip(), f"message {i + 1}, {found[1]}", "rebuilt", i)
+        inside = re.sub(r"</?[\w-]+[^>]*>", "", found[0]).strip()
+        summary, kind = found[1] == "compaction-summary", found[1].replace("compaction-", "a ")
+        # What stands before the first heading of a summary is the frame, not what the summary says.
+        yield Passage(inside[max(0, inside.find("## ")) :] if summary else inside, f"message {i + 1}, {kind}", "rebuilt", i)
     own = HARNESS.sub("", text).strip()
     if not own:
         return

@@ -1,21 +1,19 @@
 """Summaries for a compaction: extracted from what is in sight, within the room that is given.
 
-Knows: the headings of SPEC R5.5 and what belongs under each. Invents nothing: every entry is quoted
-or counted from the request. When `max_tokens` is small, entries are left out from the end of
-the least urgent sections: so a summary can lose things, as real ones do.
+Knows: the fields of SPEC R5.5 and what belongs under each. Invents nothing: every entry is quoted
+or counted from the request. When the room is small, entries are left out, the least urgent fields
+first: so a summary can lose things, as real ones do.
 """
 
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from .rules import binding, rules, sentences
-from .sight import Sight, texts_of
+from .sight import HARNESS, REBUILT, Sight
 from .work import Work
 
-_ASKED = re.compile(
-    r"(?i)\b(summar(?:y|ise|ize)|compact)\w*\b.*\b(conversation|session|history|so far|above|work|context|transcript)", re.S
-)
 HEADINGS = (
     "Goal",
     "Confirmed facts",
@@ -24,111 +22,120 @@ HEADINGS = (
     "Files",
     "Constraints",
     "Preferences and prohibitions",
-    "symbols",
+    "Symbols",
 )
-"""In the order of the text. What is short on room loses the later ones' entries first, `symbols` and `Goal` last."""
-_KEEP_FIRST = (
-    "Goal",
-    "Unfinished work",
-    "Constraints",
-    "Preferences and prohibitions",
-    "Decisions",
-    "symbols",
-    "Files",
-    "Confirmed facts",
-)
+_URGENT = (0, 3, 5, 6, 2, 7, 4, 1)
+"""Indexes into HEADINGS: what gets room first."""
 CHARS_PER_TOKEN = 3.5
+
+_ASKED = re.compile(
+    r"(?i)\bsummar(?:y|ise|ize)\b[^\n]{0,200}\b(conversation|session|history|so far|above|work|context|transcript)"
+)
+_ROOM = re.compile(r"(?i)at most ([\d,]+) tokens")
+_FORBIDS = re.compile(r"(?i)\b(never|not|don't|prefer|avoid|no longer)\b|不|禁止")
+_DECIDED = re.compile(r"(?i)^I (changed|followed|used|chose)\b|\bbecomes\b|\bis now\b")
 _SYMBOL = re.compile(
-    r"`([^`\n]{2,80})`|\b([\w-]+(?:/[\w.-]+)+|\w+\.(?:py|md|toml|json|ts|js|sql|sh))\b|\b(\w+(?:\.\w+)*_\w+|[A-Z]+_[A-Z_]+|[a-z]+[A-Z]\w+|\w+(?=\())"
+    r"`([^`\n]{2,80})`"
+    r"|((?<![\w/.-])(?:[\w.-]+/)+[\w.-]*\w|\b\w+\.(?:py|md|toml|json|ts|js|sql|sh)\b)"
+    r"|\b([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+|[A-Za-z]\w*_\w+|[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+|[a-z]+(?:[A-Z][a-z0-9]+)+)\b"
 )
 
 
 def answer(sight: Sight) -> str | None:
-    """The summary, if the request's last message asks for one."""
-    ask = sight.last_text
-    if len(ask) < 40 or not _ASKED.search(ask) or not re.search(r"(?i)symbols|goal|decisions", ask):
+    """The summary, if the request ends with an instruction to write one."""
+    ask = _instruction(sight)
+    if ask is None:
         return None
-    return fit(_sections(sight), int(sight.body.get("max_tokens") or 4_000))
+    rooms = [int(sight.body.get("max_tokens") or 4_000), *(int(n.replace(",", "")) for n in _ROOM.findall(ask))]
+    return fit(_sections(_before(sight)), min(rooms))
+
+
+def _instruction(sight: Sight) -> str | None:
+    """The last text block, if it asks for a summary with fields."""
+    ask = HARNESS.sub("", sight.last_block)
+    return ask if not REBUILT.match(ask) and _ASKED.search(ask) and re.search(r"(?i)\bsymbols\b|\bdecisions\b", ask) else None
+
+
+def _before(sight: Sight) -> Sight:
+    """The request without the instruction at its end."""
+    *earlier, last = sight.body["messages"]
+    content = last["content"]
+    left = content[:-1] if isinstance(content, list) else []
+    return Sight({**sight.body, "messages": [*earlier, {**last, "content": left}] if left else earlier})
 
 
 def _sections(sight: Sight) -> dict[str, list[str]]:
-    before = Sight({**sight.body, "messages": (sight.body.get("messages") or [])[:-1]}) if _alone(sight) else sight
-    people = [p for p in before.passages if p.role == "user"]
-    work = Work(before)
-    earlier = {h: _entries(p.text, h) for p in before.passages if p.role == "rebuilt" for h in HEADINGS}
-    out: dict[str, list[str]] = {h: list(earlier.get(h, [])) for h in HEADINGS}
-    asks = [" ".join(s for s in sentences(p.text) if not binding(s)) for p in people]
-    asks = [a for a in asks if a]
-    if asks:
-        out["Goal"] = asks[-1:]
-    done = bool(before.messages) and before.messages[-1][0] == "assistant" and not _calls(before.messages[-1][1])
-    if asks:
-        out["Unfinished work"] = ["nothing is open"] if done else asks[-1:]
-    for rule in rules(before):
-        if rule.message >= 0:
-            heading = (
-                "Preferences and prohibitions"
-                if re.search(r"(?i)\b(never|not|don't|prefer|avoid)\b|不", rule.text)
-                else "Constraints"
-            )
-            out[heading].append(rule.text)
-    for passage in before.passages:
+    """All there is to say, by heading."""
+    out: dict[str, list[str]] = {h: [] for h in HEADINGS}
+    for passage in sight.passages:
+        if passage.role == "rebuilt":
+            for heading in HEADINGS:
+                out[heading] += entries(passage.text, heading)
+    asked = [" ".join(s for s in sentences(p.text) if not binding(s)) for p in sight.passages if p.role == "user"]
+    asked = [a for a in asked if a]
+    if asked:
+        out["Goal"], out["Unfinished work"] = asked[-1:], asked[-1:]
+    if sight.messages and sight.messages[-1][0] == "assistant" and not any(_is_call(b) for b in sight.messages[-1][1]):
+        out["Unfinished work"] = []
+    for rule in rules(sight):
+        if rule.role in ("user", "assistant"):
+            out["Preferences and prohibitions" if _FORBIDS.search(rule.text) else "Constraints"].append(rule.text)
+    for passage in sight.passages:
         if passage.role == "assistant":
-            out["Decisions"] += [
-                s for s in sentences(passage.text) if re.search(r"(?i)\bI (follow|changed|chose|use)\b|becomes", s)
-            ]
-    for call in before.calls:
-        if call.name in ("patch_file", "write_file") and not call.failed:
-            out["Files"].append(f"{call.path} (changed)")
-        elif call.name == "read_file" and not call.failed:
-            out["Files"].append(f"{call.path} (read)")
-    if work.runs:
-        last = work.runs[-1]
-        lines = (last.result or "").strip().splitlines()[-1:]
-        out["Confirmed facts"].append(f"`{last.input.get('command')}` last said: {lines[0] if lines else 'nothing'}")
-    text = "\n".join(p.text for p in before.passages if p.role not in ("system", "tool"))
-    text += "\n".join(str(v) for c in before.calls for v in (c.input.get("path"), c.input.get("new"), c.input.get("old")) if v)
-    out["symbols"] += [next(g for g in m if g) for m in _SYMBOL.findall(text)]
-    return {h: list(dict.fromkeys(entries)) for h, entries in out.items()}
+            out["Decisions"] += [s for s in sentences(passage.text) if _DECIDED.search(s) and "“" not in s]
+    seen = {c.path: "read" for c in sight.calls if c.name == "read_file" and not c.failed}
+    seen |= {c.path: "changed" for c in sight.calls if c.name in ("patch_file", "write_file") and not c.failed}
+    out["Files"] = [e for e in out["Files"] if e.rsplit(" (", 1)[0] not in seen] + [f"{p} ({how})" for p, how in seen.items()]
+    for run in Work(sight).runs[-1:]:
+        last = (run.result or "nothing").strip().splitlines()[-1]
+        out["Confirmed facts"].append(f"`{run.input.get('command')}` last said: {last}")
+    out["Symbols"] += symbols(sight)
+    return {h: list(dict.fromkeys(found)) for h, found in out.items()}
 
 
-def fit(sections: dict[str, list[str]], max_tokens: int) -> str:
-    """The sections as Markdown, with as many entries as the room takes; what comes first in `_KEEP_FIRST` stays longest."""
-    room = int(max_tokens * CHARS_PER_TOKEN) - sum(len(h) + 6 for h in HEADINGS)
-    kept: dict[str, list[str]] = {h: [] for h in HEADINGS}
-    for heading in _KEEP_FIRST:
-        for entry in sections.get(heading, []):
-            cost = len(entry) + (2 if heading == "symbols" else 3)
+def symbols(sight: Sight) -> list[str]:
+    """Names in what was said and changed, verbatim, in order."""
+    texts = [p.text for p in sight.passages if p.role in ("user", "assistant")]
+    texts += [str(call.input.get(k, "")) for call in sight.calls for k in ("path", "old", "new")]
+    return [next(filter(None, groups)) for text in texts for groups in _SYMBOL.findall(text)]
+
+
+def fit(found: dict[str, list[str]], max_tokens: int) -> str:
+    """The sections as Markdown, with as many entries as the room takes; empty headings are left out.
+
+    >>> fit({"Goal": ["Fix test_orders"], "Files": ["a.py (read)"] * 9}, 12)
+    '## Goal\\n- Fix test_orders'
+    """
+    room = int(max_tokens * CHARS_PER_TOKEN)
+    kept: dict[str, list[str]] = {}
+    for heading in (HEADINGS[i] for i in _URGENT):
+        mark = "" if heading == "Symbols" else "- "
+        for entry in found.get(heading, []):
+            line = mark + " ".join(entry.split())
+            cost = len(line) + 1 + (0 if heading in kept else len(heading) + 4)
             if cost <= room:
-                kept[heading].append(entry)
+                kept.setdefault(heading, []).append(line)
                 room -= cost
-    return "\n".join(f"## {h}\n{_body(h, kept[h])}" for h in HEADINGS)
+    return "\n".join(f"## {h}\n" + "\n".join(kept[h]) for h in HEADINGS if h in kept)
 
 
-def _body(heading: str, entries: list[str]) -> str:
-    if heading == "symbols":
-        return ", ".join(entries) or "none"
-    return "\n".join(f"- {e}" for e in entries) or "- none"
+def entries(text: str, heading: str) -> list[str]:
+    """The entries of one section of a summary, whoever wrote it: list items, or lines under Symbols.
 
-
-def _entries(text: str, heading: str) -> list[str]:
-    """The entries of one section of a summary."""
-    found = re.search(rf"^## {re.escape(heading)}\n(.*?)(?=^## |^<|\Z)", text, re.M | re.S)
+    >>> entries("## Files\\n- a.py (read)\\n## Symbols\\nutc_now\\n\\nrest", "Symbols")
+    ['utc_now']
+    """
+    found = re.search(rf"^#+ {re.escape(heading)}\n(.*?)(?=^#|^<|^$|\Z)", text, re.M | re.S | re.I)
     if not found:
         return []
-    parts = re.split(r",\s+", found[1].strip()) if heading == "symbols" else re.findall(r"^- (.+)$", found[1], re.M)
-    return [p.strip() for p in parts if p.strip() not in ("", "none", "nothing is open")]
+    lines = found[1].splitlines() if heading == "Symbols" else re.findall(r"^[-*] (.+)$", found[1], re.M)
+    return [line.strip() for line in lines if line.strip() and line.strip().lower() != "none"]
 
 
 def open_work(text: str) -> str:
     """What a summary says is still to be done."""
-    return " ".join(_entries(text, "Unfinished work"))
+    return " ".join(entries(text, "Unfinished work"))
 
 
-def _alone(sight: Sight) -> bool:
-    """Whether the instruction is a message of its own, apart from tool results and the conversation."""
-    return not any(b.get("type") == "tool_result" for b in sight.messages[-1][1]) and bool(texts_of(sight.messages[-1][1]))
-
-
-def _calls(blocks: list[dict[str, object]]) -> bool:
-    return any(b.get("type") == "tool_use" for b in blocks)
+def _is_call(block: dict[str, Any]) -> bool:
+    return block.get("type") == "tool_use"

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .edits import Helper, next_hunk
+from .rules import Rule, forbidding
 from .sight import Call, Sight
 
 _UNUSABLE = re.compile(r"(?i)not found|No module named (pytest|unittest)|Ran 0 tests|NO TESTS RAN|no tests ran")
@@ -36,11 +37,18 @@ class Work:
     sight: Sight
 
     def move(self, text: str, *calls: tuple[str, dict[str, Any]]) -> Move | None:
-        """A move with those of the calls that make sense: the tool is there, and the same call was not made
-        since the last change to a file. None if nothing is left to do."""
+        """A move with those of the calls that make sense: the tool is there, no rule in sight forbids it, and the same call
+        was not made since the last change to a file. None if nothing is left to do."""
         made = [(c.name, c.input) for c in self.since_edit]
-        left = [c for c in calls if c[0] in self.sight.tools and c not in made]
+        left = [c for c in calls if c[0] in self.sight.tools and c not in made and not self.forbidden(*c)]
         return Move(text, left) if left else None
+
+    def forbidden(self, name: str, given: dict[str, Any]) -> Rule | None:
+        """The rule in sight that forbids a call."""
+        if name == "run_command":
+            words = "tests" if re.search("unittest|pytest", given["command"]) else ""
+            return forbidding(self.sight, True, f"{given['command']} {words}")
+        return forbidding(self.sight, False, given["path"]) if name in ("patch_file", "write_file") else None
 
     @property
     def edits(self) -> list[Call]:
