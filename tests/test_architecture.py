@@ -25,7 +25,7 @@ HISTORY = BASE | {"history"}
 PROJECTION = HISTORY | {"projection"}
 FOREIGN = PROJECTION | {"foreign"}
 MODELS = FOREIGN | {"memory", "models"}
-TOP = MODELS | {"agent", "diagnosis", "views", "session", "widgets", "examples"}
+TOP = MODELS | {"agent", "diagnosis", "views", "session", "widgets", "examples", "lab"}
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "ids": BASE,
@@ -42,6 +42,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "widgets": TOP,
     "session": TOP,
     "magics": TOP,
+    "lab": BASE,
     "cli": TOP,
     "__init__": {"errors"},
 }

@@ -1,0 +1,246 @@
+"""The command line: `nova-nb lab | open | doctor | verify | requests | list`.
+
+Knows: arguments, exit codes, what is printed. Does not know how any question is answered; each
+command imports the room that does when it runs. Every error is one sentence on stderr and exit
+status 2. Text that comes from a session is printed without control characters: a log is hostile,
+and a terminal obeys them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from . import __version__
+from .errors import NotASession, NovaError, UsageError
+
+if TYPE_CHECKING:
+    from .session import Session
+
+LARGE = 20_000_000
+"""bytes from which a person is told that reading takes a while"""
+
+_OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+EXIT = {"clear": 0, "fault": 1, "undecidable": 3}
+"""exit status of `doctor` by verdict; 2 is kept for what cannot be read"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; gives its exit status. Never a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    args = _parser().parse_args(argv)
+    run: Callable[[argparse.Namespace], int] = args.run
+    try:
+        return run(args)
+    except NovaError as error:
+        say(str(error))
+    except BrokenPipeError:
+        # the reader has seen enough (`| head`); what Python would still flush at exit has nowhere to go
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        say("interrupted")
+        return 130
+    except OSError as error:
+        say(f"{error.filename or 'nova-nb'}: {error.strerror or error}; check the path and its permissions")
+    except Exception as error:
+        say(f"a fault of Nova, not of yours ({type(error).__name__}: {error}); please report it with the command you ran")
+    return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="nova-nb", description="See, run and debug what a coding agent remembers.")
+    parser.add_argument("--version", action="version", version=f"nova-nb {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    def command(name: str, run: Callable[[argparse.Namespace], int], help: str) -> argparse.ArgumentParser:
+        sub = commands.add_parser(name, help=help, description=help)
+        sub.set_defaults(run=run)
+        return sub
+
+    def reads(sub: argparse.ArgumentParser) -> argparse.ArgumentParser:
+        sub.add_argument("file", metavar="FILE", help="a session: a file, a folder, or a database")
+        sub.add_argument("--session", metavar="ID", help="which one, of a store that holds several")
+        return sub
+
+    lab = command("lab", _lab, "start JupyterLab on the first notebook")
+    lab.add_argument("notebook", nargs="?", metavar="NOTEBOOK", help="another notebook to open")
+    lab.add_argument("--port", type=int, help="port of the server")
+    lab.add_argument("--no-browser", action="store_true", help="print the address instead of opening it")
+    page = reads(command("open", _open, "open a session in the explorer, as one self-contained page"))
+    page.add_argument("--html", metavar="OUT", help="write the page there instead of opening it")
+    doctor = reads(command("doctor", _doctor, "say what is wrong with a session, and which layer caused it"))
+    doctor.add_argument("--trace", metavar="TEXT", help="follow a text: where it was at each step, and when it left")
+    doctor.add_argument("--json", action="store_true", help="print the diagnosis as JSON")
+    reads(command("verify", _verify, "derive every recorded request again and compare it"))
+    requests = reads(command("requests", _requests, "what the model was sent: all steps, one of them, or two compared"))
+    requests.add_argument("--step", type=int, metavar="N", help="one step, counted from 1")
+    requests.add_argument("--diff", type=int, metavar="M", help="how step M departs from step N")
+    requests.add_argument("--json", action="store_true", help="print it as JSON; a step in the provider's own words")
+    listing = command("list", _list, "list the sessions in a folder or database")
+    listing.add_argument("file", metavar="FOLDER", help="a folder, file or database")
+    return parser
+
+
+def _lab(args: argparse.Namespace) -> int:
+    from .lab import start
+
+    return start(args.notebook, args.port, not args.no_browser)
+
+
+def _open(args: argparse.Namespace) -> int:
+    session = _session(args)
+    from .views.page import page
+
+    html = page(session)
+    if args.html:
+        Path(args.html).write_text(html, "utf-8", "backslashreplace")
+        say(f"wrote {args.html} ({len(html) / 1e6:.1f} MB); it needs no network")
+        return 0
+    import tempfile
+    import webbrowser
+
+    with tempfile.NamedTemporaryFile(
+        "w", suffix=".html", prefix="nova-", delete=False, encoding="utf-8", errors="replace"
+    ) as file:
+        file.write(html)
+    say(f"wrote {file.name}")
+    if not webbrowser.open(Path(file.name).as_uri()):
+        say("no browser could be opened; open the file yourself, or use --html OUT")
+    return 0
+
+
+def _doctor(args: argparse.Namespace) -> int:
+    session = _session(args)
+    report = session.diagnose()
+    trace = session.trace(args.trace) if args.trace else None
+    if args.json:
+        more = {"trace": trace.model_dump(mode="json", by_alias=True)} if trace is not None else {}
+        out(json.dumps(report.model_dump(mode="json", by_alias=True) | more, indent=2))
+    else:
+        out(str(report))
+        if trace is not None:
+            out(str(trace))
+    return EXIT[report.verdict]
+
+
+def _verify(args: argparse.Namespace) -> int:
+    session: Any = _session(args)
+    if session.log.source.format != "nova":
+        raise UsageError(
+            f"{args.file}: only Nova's own sessions record a hash of each request; this one is {session.format.name}"
+        )
+    report = session.verify()
+    out(str(report))
+    return 0 if report.ok else 1
+
+
+def _requests(args: argparse.Namespace) -> int:
+    session = _session(args)
+    if args.diff is not None and args.step is None:
+        raise UsageError("--diff M compares with a step: give --step N as well")
+    if args.step is None:
+        return _steps(session, args.json)
+    request = session.request(step=args.step)
+    if args.diff is not None:
+        found = request.diff(session.request(step=args.diff))
+        if args.json:
+            names = ("first", "block", "same_bytes", "bytes_a", "bytes_b")
+            out(json.dumps({name: getattr(found, name) for name in names} | {"message": str(found)}))
+        else:
+            out(f"step {args.step} → step {args.diff}: {found}")
+            if not found.extends:
+                out(*(f"  {mark} {_short(side)}" for mark, side in (("-", found.a), ("+", found.b)) if side is not None))
+        return 0
+    if args.json:
+        out(_json(request.body))
+        return 0
+    out(repr(request), *(f"not known: {text}" for text in request.unknown))
+    for i, message in enumerate(request.messages):
+        for block in message["content"]:
+            out(f"{i:4} {message['role']:9} {block.get('type', '?'):12} {_short(block)}")
+    return 0
+
+
+def _steps(session: Session, as_json: bool) -> int:
+    if as_json:
+        out(_json(session.steps))
+        return 0
+    for s in session.steps:
+        size = f"{s.usage.context:>9,} in {s.usage.output:>7,} out" if s.usage else f"{'no usage':>24}"
+        out(f"{s.number:5} {s.kind:9} {s.basis:9} {size}  line {s.line}  {s.model or ''}".rstrip())
+    if not session.steps:
+        say(f"{session.path}: no model call is recorded in this session")
+    return 0
+
+
+def _list(args: argparse.Namespace) -> int:
+    from .ids import iso
+    from .session import list_sessions
+
+    found = list_sessions(args.file)
+    for s in sorted(found, key=lambda s: s.modified):
+        out(
+            f"{iso(s.modified)[:16]}  {s.size:>12,}  {s.format:12} {s.session_id or Path(s.path).name}  {s.title[:80]}".rstrip()
+        )
+    if not found:
+        say(f"{args.file}: no sessions in it")
+    return 0
+
+
+def _session(args: argparse.Namespace) -> Session:
+    from .session import open_session
+
+    path = Path(args.file)
+    if path.is_file() and (size := path.stat().st_size) > LARGE:
+        say(f"reading {path.name} ({size / 1e6:,.0f} MB) …")
+    if not path.exists():
+        raise NotASession(f"{path}: there is no such file; `nova-nb list FOLDER` shows what there is")
+    return open_session(path, args.session)
+
+
+def out(*lines: str) -> None:
+    """Print to stdout, without what a terminal would obey."""
+    print("\n".join(plain(line) for line in lines))
+
+
+def say(line: str) -> None:
+    """Print to stderr."""
+    print(f"nova-nb: {plain(line)}", file=sys.stderr, flush=True)
+
+
+def plain(text: str) -> str:
+    """The text with control characters (but line ends and tabs) and changes of writing direction made visible.
+
+    >>> plain("a\\x1b[2Jb")
+    'a�[2Jb'
+    """
+    return _OBEYED.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def _short(value: Any, chars: int = 120) -> str:
+    """One line of a block: what it says, or its JSON."""
+    if isinstance(value, dict):
+        value = value.get("text") or value.get("content") or value.get("input") or value
+    text = value if isinstance(value, str) else _json(value)
+    text = " ".join(text.split())
+    return text if len(text) <= chars else f"{text[: chars - 2]} …"
+
+
+def _json(value: Any) -> str:
+    import msgspec
+
+    return msgspec.json.encode(value).decode("utf-8", "replace")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
