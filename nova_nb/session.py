@@ -92,6 +92,12 @@ class Session:
 
         return trace(self, text, regex=regex)
 
+    def why_forgot(self, text: str, regex: bool = False) -> Any:
+        """Why a text is not in the latest request, by the two check-lists, or that it is; see `nova_nb.diagnosis.amnesia`."""
+        from .diagnosis.amnesia import why_forgot
+
+        return why_forgot(self, text, regex=regex)
+
     def diagnose(self) -> Any:
         """What is wrong with this session and which layer caused it; see `nova_nb.diagnosis`."""
         from .diagnosis.report import diagnose

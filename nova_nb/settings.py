@@ -8,7 +8,7 @@ A preset is a name that stays while its numbers may be tuned: "seed" is the seed
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -60,6 +60,9 @@ class ContextSettings(BaseModel):
     thrash_refills: int = Field(3, gt=0, description="compactions right after one another that stop it")
     thrash_steps: int = Field(3, gt=0, description="so few requests after a compaction count as right after it")
     confidence_top_k: int = Field(3, ge=0, description="original passages fetched for a symbol the summary lacks (R5.7)")
+
+    # the log (R2.6)
+    fsync: Literal["durable", "every", "os"] = Field("durable", description="when an append is safe; see history.journal")
 
     # the cache (R9.2)
     cache_life_seconds: int = Field(300, gt=0)

@@ -27,7 +27,9 @@ from ..history.events import (
 )
 from ..history.log import record_id
 from ..projection.pieces import Piece, Projection
+from .facts import gather
 from .stored import read_stored, stored_files
+from .unseen import Unseen, unseen
 
 if TYPE_CHECKING:
     from ..foreign.base import Step
@@ -167,26 +169,17 @@ def trace(session: Session, text: str, *, regex: bool = False) -> Trace:
     words = None if regex else _content_words(text)
     steps = session.steps
     fates: list[StepFate] = []
-    projections: dict[int, Projection] = {}
-
-    def fate(n: int) -> StepFate:
-        step = steps[n]
-        projection = projections[n] = session.projection(step.number)
-        return _fate(step, projection, found, mentions, words, session)
-
-    disturbed = _disturbances(session, steps, mentions)
-    known: dict[int, StepFate] = {}
+    ruled_out = list(unseen(gather(session))) if mentions else []
+    disturbed = _disturbances(session, steps, mentions) | {u.step - 1 for u in ruled_out}
     for n, step in enumerate(steps):
         if n in disturbed or n == 0 or steps[n - 1].kind != step.kind:
-            known[n] = fate(n)
+            hidden = frozenset(id for u in ruled_out if step.kind == "main" and u.step <= step.number for id in u.events)
+            fates.append(_fate(step, session.projection(step.number), found, mentions, words, hidden, session))
         else:
-            before = known[n - 1]
-            known[n] = before.model_copy(update={"step": step.number, "kind": step.kind})
-        fates.append(known[n])
-        projections.pop(n - 2, None)
+            fates.append(fates[-1].model_copy(update={"step": step.number, "kind": step.kind}))
     first = min(mentions, key=lambda i: log.lines[i], default=None)
     mention = None if first is None else Mention(record=record_id(log.events[first].id), line=log.lines[first])
-    return Trace(text=text, first=mention, steps=tuple(fates), turns=tuple(_turns(session, fates)))
+    return Trace(text=text, first=mention, steps=tuple(fates), turns=tuple(_turns(session, fates, ruled_out)))
 
 
 def _mentions(session: Session, found: Finder) -> list[int]:
@@ -241,11 +234,19 @@ def _disturbances(session: Session, steps: Sequence[Step], mentions: list[int]) 
 
 
 def _fate(
-    step: Step, projection: Projection, found: Finder, mentions: list[int], words: frozenset[str] | None, session: Session
+    step: Step,
+    projection: Projection,
+    found: Finder,
+    mentions: list[int],
+    words: frozenset[str] | None,
+    hidden: frozenset[str],
+    session: Session,
 ) -> StepFate:
     log = session.log
     best: dict[State, Piece | None] = {}
     for piece in projection.pieces:
+        if hidden and hidden.issuperset(piece.sources):
+            continue
         state = _OF_PIECE.get(piece.state, "whole")
         if state not in best and holds(piece.block, found):
             best[state] = piece
@@ -286,13 +287,17 @@ def _may_carry(piece: Piece, words: frozenset[str]) -> bool:
     return len(words) >= 2 and len(words & have) * 3 >= len(words) * 2
 
 
-def _turns(session: Session, fates: list[StepFate]) -> Iterator[Turn]:
+def _turns(session: Session, fates: list[StepFate], ruled_out: list[Unseen]) -> Iterator[Turn]:
     main = [fate for fate in fates if fate.kind == "main"]
     before: StepFate | None = None
     for now in main:
         was: State = before.state if before else "nowhere"
         if now.state != was:
-            yield _turn(session, before, now)
+            proof = next((u for u in ruled_out if u.step == now.step and not now.in_request), None)
+            if proof is None:
+                yield _turn(session, before, now)
+            else:
+                yield _made(was, now, proof.layer, Mention(record=now.record, line=proof.line), proof.message)
         before = now
 
 

@@ -142,7 +142,7 @@ class Diagnosis(_Frozen):
         if not self.findings:
             return head + "\n\nNothing found."
         rows = [
-            f"| {f.role} | {f.layer} | {', '.join(map(str, f.lines[:6]))} | {_cell(f.message)} | {f.certainty} |"
+            f"| {f.role} | {f.layer} | {', '.join(map(str, f.lines[:6]))} | {inert(f.message)} | {f.certainty} |"
             for f in self.findings
         ]
         return "\n".join([head, "", "| role | layer | lines | what | how sure |", "|---|---|---|---|---|", *rows])
@@ -152,8 +152,8 @@ def _or_unknown(value: int | None) -> str:
     return "unknown" if value is None else str(value)
 
 
-def _cell(text: str) -> str:
-    """A message as one inert table cell: it may quote a log, and a log is hostile."""
+def inert(text: str) -> str:
+    """A text as one inert Markdown cell: it may quote a log, and a log is hostile."""
     for raw, safe in (("&", "&amp;"), ("<", "&lt;"), ("|", "\\|"), ("\n", " "), ("`", "'"), ("[", "\\["), ("$", "\\$")):
         text = text.replace(raw, safe)
     return text

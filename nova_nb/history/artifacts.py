@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shutil
 from collections.abc import Sequence
 from contextlib import suppress
 from itertools import islice
@@ -118,6 +119,22 @@ class Artifacts:
             raise SessionError(
                 f"{artifact}: the written tool result cannot be read ({error.strerror}); run the tool again to get it back"
             ) from error
+
+    def adopt(self, artifact: str) -> bool:
+        """Give an artifact of an ancestor a second name here; False when it is nowhere (a dead pointer) or outside."""
+        try:
+            path = self.path(artifact)
+            own = self._inside(self.directory, artifact)
+        except UsageError:
+            return False
+        if path == own or not path.is_file():
+            return path.is_file()
+        own.parent.mkdir(mode=0o700, exist_ok=True)
+        try:
+            os.link(path, own)
+        except OSError:  # another file system, or one without links
+            shutil.copyfile(path, own)
+        return True
 
     def names(self) -> list[str]:
         """The artifacts in this session's own directory, sorted."""

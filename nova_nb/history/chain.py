@@ -7,7 +7,7 @@ the head.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 
 from .events import BranchSelected, CompactionBoundaryCreated, Event, MessageAppended
 
@@ -66,6 +66,26 @@ def path_to_root(by_id: dict[str, Node], leaf: str | None) -> list[Node]:
         path.append(node)
         at = node.logical_parent if isinstance(node, CompactionBoundaryCreated) else node.parent
     return path[::-1]
+
+
+def carried(events: Sequence[Event], leaf: str | None, path: Set[str] | None = None) -> list[int]:
+    """Positions of the events that give the way to `leaf` its meaning: its nodes, and what was logged while the head
+    was one of them (prompts, commits, requests, checkpoints). What happened on other branches is left out.
+
+    `path` are the ids of the way, when they are known already.
+    """
+    if path is None:
+        path = {node.id for node in path_to_root(nodes(events), leaf)}
+    out: list[int] = []
+    on = True
+    for i, event in enumerate(events):
+        if isinstance(event, Node):
+            on = event.id in path
+        elif isinstance(event, BranchSelected):
+            on = event.leaf is None or event.leaf in path
+        if on:
+            out.append(i)
+    return out
 
 
 def leaves(events: Sequence[Event]) -> list[str]:

@@ -51,7 +51,7 @@ def elided_in_one_pass(facts: Facts) -> Iterator[Finding]:
             continue
         later = [pair for pair in falls(facts) if pair[1].rows[0] > parent]
         cut = [k for k in facts.path if k < i]
-        proved = [now for _, now in later if _carried_only(facts, now, i)]
+        proved = [now for _, now in later if carried_only(facts, now, i)]
         if proved:
             line = facts.log.lines[proved[0].rows[0]]
             yield facts.finding(
@@ -75,7 +75,7 @@ def elided_in_one_pass(facts: Facts) -> Iterator[Finding]:
         return
 
 
-def _carried_only(facts: Facts, answer: Answer, since: int) -> bool:
+def carried_only(facts: Facts, answer: Answer, since: int) -> bool:
     """Whether the counted input is nearer to what follows a row than to everything."""
     witness = facts.witness
     if witness is None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ...history.events import Event
 from ...history.log import Log
 from ...projection.pieces import Projection, messages_of
 from ..base import Leaf, SessionInfo, Step
@@ -111,7 +112,7 @@ def reachable(log: Log, leaf: str | None = None) -> list[str]:
     at = _position(log, leaf if leaf is not None else globals()["leaf"](log).record)
     if at is None:
         return []
-    return [t.id(i) for i in t.to_root(at) if t.rows[i].speaks and t.own(i)]
+    return [t.id(i) for i in t.to_root(at) if t.rows[i].speaks]
 
 
 def shown(log: Log) -> list[str] | None:
@@ -152,21 +153,25 @@ def project(log: Log, step: int | None = None) -> Projection:
 def rebuild(log: Log, step: int) -> Projection:
     """A step's request from the rows of the conversation alone, without the request rows of the newest versions."""
     call = _story(log).calls[step - 1]
-    events = call.story.rows(call)
-    projection = wire.project(events, cleared(events))
-    return Projection(projection.pieces, None, None, call.unknown, projection.left)
+    since = call.story.since(call.limit)
+    return _worded(call.story, call.story.rows(call), call.leaf, call.limit, since, call.unknown)
 
 
 def _next(story: Story, log: Log) -> Projection:
     """What the next request would carry: one made by a process that resumes the session."""
+    t = story.transcript
     at = _position(log, leaf(log).record)
     if at is None:
         return Projection([])
-    t = story.transcript
-    count = len(t.rows)
-    events = story.branch(_last_below(t, at), count, count if story.forgets else 0)
+    limit = len(t.rows)
+    since = limit if story.forgets else 0
+    return _worded(story, story.branch(_last_below(t, at), limit, since), at, limit, since, story.missing(at))
+
+
+def _worded(story: Story, events: list[Event], at: int | None, limit: int, since: int, unknown: tuple[str, ...]) -> Projection:
     projection = wire.project(events, cleared(events))
-    return Projection(projection.pieces, None, None, story.missing(at), projection.left)
+    left = {**projection.left, **story.passed_by(at, limit, since)} if at is not None else projection.left
+    return Projection(projection.pieces, None, None, unknown, left)
 
 
 def _last_below(t: Transcript, leaf: int) -> int:

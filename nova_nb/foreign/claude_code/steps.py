@@ -24,6 +24,8 @@ from .unwritten import State, sentences, states
 SUMMARISE = "the instruction to summarise that ended this request, and how many of the newest messages it held, are in no file"
 UNWRITTEN = "the prompt of this request and its answer were written to no file; that it was sent is inferred from the queue"
 
+PASSED = ("projection", "a resumed session is walked by parents alone in this version, which passes parallel calls by")
+
 
 @dataclass(frozen=True)
 class Call:
@@ -184,6 +186,13 @@ class Story:
             at = next((n for n, event in enumerate(events, 1) if event.id == parent), len(events))
             events.insert(at, row)
         return events
+
+    def passed_by(self, leaf: int, limit: int, since: int) -> dict[str, tuple[str, str]]:
+        """Rows that a request lacked because a resuming process walks by parents alone: id → (layer, reason)."""
+        if not since:
+            return {}
+        sent = {event.id for event in self.branch(leaf, limit, since)}
+        return {event.id: PASSED for event in self.branch(leaf, limit, 0) if event.id not in sent}
 
     def branch(self, leaf: int, limit: int, since: int) -> list[Event]:
         """The rows of the branch that ends in `leaf`, of those that a file of `limit` rows held."""
