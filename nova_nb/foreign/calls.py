@@ -63,7 +63,7 @@ class Calls:
 
 def conversation(log: Log) -> list[str]:
     """Ids of conversation records, in file order."""
-    return [e.id for e in log.events if isinstance(e, MessageAppended) and e.role != "system" and "copy" not in e.meta]
+    return [e.id for e in log.events if isinstance(e, MessageAppended) and e.role != "system"]
 
 
 def leaf(log: Log) -> Leaf:

@@ -19,6 +19,8 @@ FORMATS: tuple[str, ...] = (
     "codex",
     "swe_agent",
     "mini_swe_agent",
+    "letta",
+    "atif",
     "openai_agents",
     "langgraph",
     "inspect_log",
