@@ -10,6 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ...errors import SessionNotFound
 from ...history.events import Event
 from ...history.log import Log
 from ...projection.pieces import Projection, messages_of
@@ -19,7 +20,7 @@ from . import wire
 from .chain import Transcript
 from .read import NAME, raw, stream
 from .recorded import pieces_as_recorded, prompt
-from .steps import Story, cleared
+from .steps import Story
 
 __all__ = [
     "body",
@@ -51,7 +52,12 @@ def list_sessions(path: Path) -> list[SessionInfo]:
 
 
 def read(path: Path, session_id: str | None = None) -> Log:
-    return _read.read_file(_read.choose(path, session_id))
+    log = _read.read_file(_read.choose(path, session_id))
+    if session_id is not None and session_id not in _read.names_of(log):
+        raise SessionNotFound(
+            f"{path}: there is no session {session_id} in it; it holds {', '.join(sorted(_read.names_of(log)))}"
+        )
+    return log
 
 
 def _of(log: Log) -> Transcript:
@@ -169,7 +175,7 @@ def _next(story: Story, log: Log) -> Projection:
 
 
 def _worded(story: Story, events: list[Event], at: int | None, limit: int, since: int, unknown: tuple[str, ...]) -> Projection:
-    projection = wire.project(events, cleared(events))
+    projection = wire.project(events)
     left = {**projection.left, **story.passed_by(at, limit, since)} if at is not None else projection.left
     return Projection(projection.pieces, None, None, unknown, left)
 

@@ -81,6 +81,12 @@ def _lenient_row_and_data(value: Any) -> tuple[Row, Any] | None:
     return None if row is None else (row, value)
 
 
+def names_of(log: Log) -> set[str]:
+    """The session ids that a file goes by: its name, and those on its rows (a continued session keeps the old rows)."""
+    stem = Path(log.source.path).stem
+    return {stem, stem.removeprefix("agent-"), *(row.session for row in log.native.rows if row.session)}
+
+
 def event_of(row: Row, id: str, data: Any) -> Event:
     """The event of a row. `data` is the whole row as plain JSON, for rows that are no messages."""
     at = row.at or ""
@@ -253,7 +259,8 @@ def _info(file: Path, first: bytes) -> SessionInfo:
         handle.seek(max(0, stat.st_size - 65_536))
         tail = handle.read()
     times = _TIME.findall(tail) or _TIME.findall(first)
-    agent = file.name.startswith("agent-")
+    line = first.partition(b"\n")[0]
+    agent = b'"agentId":"' in line and b'"isSidechain":true' in line
     inside = _SESSION.findall(first)
     title = _TITLE.search(tail) or _TITLE.search(first)
     return SessionInfo(
@@ -263,7 +270,7 @@ def _info(file: Path, first: bytes) -> SessionInfo:
         title=str(plain(title[1])) if title else "",
         modified=_seconds(max(times).decode("ascii", "replace")) if times else stat.st_mtime,
         size=stat.st_size,
-        parent=inside[-1].decode("utf-8", "replace") if agent and inside else None,
+        parent=(inside[-1].decode("utf-8", "replace") if inside else file.parent.parent.name) if agent else None,
     )
 
 

@@ -247,14 +247,3 @@ def _version(text: str | None) -> tuple[int, ...]:
     """
     parts = (text or "").split(".")
     return tuple(int(part) for part in parts) if all(part.isdigit() for part in parts) else (999,)
-
-
-def cleared(events: Iterable[Event]) -> frozenset[str]:
-    """Calls whose results the micro-compactions among these rows cleared."""
-    found: set[str] = set()
-    for event in events:
-        if isinstance(event, ForeignRow) and event.kind == "system/microcompact_boundary" and isinstance(event.data, dict):
-            about = event.data.get("microcompactMetadata")
-            ids = about.get("compactedToolIds") if isinstance(about, dict) else None
-            found.update(id for id in ids if isinstance(id, str)) if isinstance(ids, list) else None
-    return frozenset(found)

@@ -21,8 +21,14 @@ SENTENCES = {
     WORDING: "the wording of some reminders (their attachment rows hold only the data)",
 }
 
-UNSEEN = ("prompt_snapshot", "command_permissions", "hook_non_blocking_error", "hook_success", "compact_file_reference")
+UNSEEN = ("prompt_snapshot", "command_permissions", "hook_non_blocking_error", "compact_file_reference")
 """Attachments that give the model nothing, or nothing in the versions that do not say what they rendered."""
+
+
+def unseen(kind: str, attachment: Any) -> bool:
+    """Whether an attachment gives the model nothing: a kind that never does, or a hook that said nothing."""
+    said = attachment.get("content") if isinstance(attachment, dict) else None
+    return kind in UNSEEN or (kind == "hook_success" and not said)
 
 
 class State(NamedTuple):

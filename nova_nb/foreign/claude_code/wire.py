@@ -4,10 +4,11 @@ Knows: how each row is worded in a request, version by version. Does not know wh
 to a branch (`chain`). The order of the rules is the order in which they are applied:
 
 1. rows that are no messages give nothing, except attachments, which give what `rendered` holds;
-2. reminders move up to the start of their turn: behind an answer or a result, before the prompt;
-3. neighbouring user rows are one message, rows of one `message.id` are one answer;
-4. results follow the calls they answer, each once; a call without a result is not sent;
-5. reminders behind a result become part of its text (2.1), except those marked to stand beside it.
+2. error texts of the client and messages that a refusal took back are left out;
+3. reminders move up to the start of their turn: behind an answer or a result, before the prompt;
+4. neighbouring user rows are one message, rows of one `message.id` are one answer;
+5. results follow the calls they answer, each once; a call without a result is not sent;
+6. reminders behind a result become part of its text (2.1), except those marked to stand beside it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any
 
 from ...history.events import Block, Event, ForeignRow, MessageAppended
 from ...projection.pieces import Piece, Projection, block_chars
-from .unwritten import UNSEEN, text_of
+from .unwritten import text_of, unseen
 
 CLEARED = "[Old tool result content cleared]"
 """What stands for a result after micro-compaction (2.1.17, two boundaries checked against usage)."""
@@ -48,13 +49,51 @@ class Turn:
     parts: list[Part] = field(default_factory=list)
 
 
-def project(events: Iterable[Event], cleared: frozenset[str] = frozenset()) -> Projection:
-    """The pieces of a request made of these rows, in this order. `cleared` are calls whose results were cleared."""
+def project(events: Iterable[Event]) -> Projection:
+    """The pieces of a request made of these rows, in this order."""
     left: dict[str, tuple[str, str]] = {}
-    turns = _turns(events, cleared)
+    events = list(events)
+    turns = _turns(_sent(events, left), _cleared(events))
     turns = _paired(turns, left)
     turns = _folded(turns)
     return Projection(_pieces(turns), unknown=(), left=left)
+
+
+NO_ANSWER = "No response requested."
+"""The client's own answer to a prompt that was cut off: sent like any other (2.0.77, 2.1.332)."""
+
+
+def _sent(events: list[Event], left: dict[str, tuple[str, str]]) -> list[Event]:
+    """The rows without those that are never sent, with the reason for each."""
+    retracted: set[Any] = set()
+    for event in events:
+        if isinstance(event, ForeignRow) and isinstance(event.data, dict):
+            ids = event.data.get("retractedMessageUuids")
+            retracted.update(id for id in ids if isinstance(id, str)) if isinstance(ids, list) else None
+    out = []
+    for event in events:
+        if event.id in retracted:
+            left[event.id] = ("provider", "taken back when the model refused")
+        elif isinstance(event, MessageAppended) and event.meta.get("api_error") and _texts(event) != [NO_ANSWER]:
+            left[event.id] = ("projection", "an error text of the client, shown and not sent")
+        else:
+            out.append(event)
+    return out
+
+
+def _texts(event: MessageAppended) -> list[Any]:
+    return [block.get("text") for block in event.content]
+
+
+def _cleared(events: Iterable[Event]) -> frozenset[str]:
+    """Calls whose results the micro-compactions among these rows cleared."""
+    found: set[str] = set()
+    for event in events:
+        if isinstance(event, ForeignRow) and event.kind == "system/microcompact_boundary" and isinstance(event.data, dict):
+            about = event.data.get("microcompactMetadata")
+            ids = about.get("compactedToolIds") if isinstance(about, dict) else None
+            found.update(id for id in ids if isinstance(id, str)) if isinstance(ids, list) else None
+    return frozenset(found)
 
 
 def _turns(events: Iterable[Event], cleared: frozenset[str]) -> list[Turn]:
@@ -150,7 +189,8 @@ def reminder_parts(event: ForeignRow) -> list[Part]:
     rendered = data.get("rendered")
     kind = event.kind.removeprefix("attachment/")
     if not isinstance(rendered, list):
-        text = "" if kind in UNSEEN else text_of(data.get("attachment"))
+        about = data.get("attachment")
+        text = "" if unseen(kind, about) else text_of(about)
         reason = f"{kind}: the text it is about; the words around it are not in the file"
         return [Part({"type": "text", "text": text}, (event.id,), "reminder", reason)] if text else []
     parts = []
