@@ -31,9 +31,19 @@ __all__ = ["AgentKernel", "ContextSettings", "NovaError", "Session", "list_sessi
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)
-    if name in {"examples", "errors", "settings"}:
+    if name in {"errors", "examples", "magics", "settings"}:
         return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module 'nova_nb' has no attribute {name!r}")
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """`%load_ext nova_nb`: the magics `%%ask` and `%nova`."""
+    importlib.import_module(".magics", __name__).load(shell)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    """`%unload_ext nova_nb`."""
+    importlib.import_module(".magics", __name__).unload(shell)
 
 
 def __dir__() -> list[str]:

@@ -25,6 +25,10 @@ from __future__ import annotations
 class NovaError(Exception):
     """Base of all errors of Nova: `except nova_nb.NovaError` catches each of them."""
 
+    def _render_traceback_(self) -> list[str]:
+        """In a notebook the sentence is shown, not the way through Nova that led to it."""
+        return [f"{type(self).__name__}: {self}"]
+
 
 class UsageError(NovaError, ValueError):
     """The call cannot work as written; the text says what would."""
