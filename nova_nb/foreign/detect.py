@@ -17,6 +17,7 @@ FORMATS: tuple[str, ...] = (
     "nova",
     "claude_code",
     "codex",
+    "opencode",
     "swe_agent",
     "mini_swe_agent",
     "letta",

@@ -61,7 +61,11 @@ def prove(agent: str, sessions_of: Callable[[Path], list[Session]], clean: Clean
             session, step, request = rebuilt[at]
             same = said(request.messages) == said(true)
             verdict = "exact" if hit is not None and same else "same conversation" if same else "differing"
-            if verdict == "differing" and request.basis == "partial" and texts(true).startswith(texts(request.messages)):
+            if (
+                verdict == "differing"
+                and request.basis == "partial"
+                and texts(true).startswith(texts(clean(wire(request.body))))
+            ):
                 verdict = "partial"
             note = "" if verdict == "exact" else f" step {step.number}: {first_difference(clean(wire(request.body)), true)}"
             tally.add(group_of(row), verdict, where + note)
