@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nova_nb.models.base import Model, Reply
+from nova_nb.projection.spill import placeholder
 
 NAMES = ("read_file", "write_file", "patch_file", "list_files", "search", "run_command", "git_status", "git_diff")
 TOOLS = [{"name": name, "description": name, "input_schema": {"type": "object"}} for name in NAMES]
@@ -71,8 +72,7 @@ async def drive(
                 stored = root / "tool-results" / f"{block['id']}.txt"
                 stored.parent.mkdir(exist_ok=True)
                 stored.write_text(text)
-                shown = f"{text[:400]}\nWhole output: tool-results/{block['id']}.txt ({len(text)} characters)"
-                text = f"<persisted-output>\n{shown}\n</persisted-output>"
+                text = placeholder(text, f"tool-results/{block['id']}.txt", 400)
             results.append({"type": "tool_result", "tool_use_id": block["id"], "content": text, "is_error": failed})
         if not results:
             return replies

@@ -187,3 +187,18 @@ def test_names_that_are_no_example_are_answered_with_those_that_are() -> None:
         examples.workspace("shp", "x")
     with pytest.raises(UsageError, match="no example session"):
         examples.path("../../errors.py")
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("What does prices.py do?", "- shop/prices.py: What an order costs, in cents. It defines order_total."),
+        ("Run the tests", "The tests fail: tests.test_orders.TestOrders.test_an_order_is_found_by_its_day."),
+        ("What changed?", "Git cannot tell here. I see no changes in this conversation."),
+        ("Hello!", "Tell me what to do"),
+        ("Explain the flux capacitor", "I found nothing about flux, capacitor"),
+    ],
+)
+async def test_a_plain_question_is_answered_from_the_workspace(shop: Path, question: str, answer: str) -> None:
+    replies = await drive(OfflineModel(), shop, said(question))
+    assert answer in replies[-1].content[0]["text"]

@@ -98,13 +98,26 @@ async def test_what_was_decided_is_quoted_with_its_place_or_said_to_be_out_of_si
         OfflineModel(), shop, [*said(RULE), {"role": "assistant", "content": "Understood."}, *said(PROMPTS["recall"])]
     )
     assert f"“{RULE}” (message 1 by the person)" in seen[-1].content[0]["text"]
+    assert seen[-1].content[0]["text"].count(RULE) == 1
     unseen = await drive(OfflineModel(), shop, said(PROMPTS["recall"]))
     assert "I see nothing about timestamp" in unseen[-1].content[0]["text"]
 
 
-async def test_a_question_about_a_stored_output_makes_it_read_on(shop: Path) -> None:
-    replies = await drive(OfflineModel(), shop, said(PROMPTS["dump"]), spill=2_000)
+@pytest.mark.parametrize(
+    ("question", "offsets", "answer"),
+    [
+        (PROMPTS["dump"], [168], '"order": 173, "item": "tray", "quantity": 6, "total": 11250'),
+        ("Run dump_orders.py. What is the total of order 3?", [], '"order": 3, "item": "cup", "quantity": 6'),
+        ("Run dump_orders.py. What is the last order?", [225], '"order": 240, '),
+        ("Run dump_orders.py. Which order has a total of 37485?", [1], '"order": 13, '),
+        ("Run dump_orders.py. Is there a total of 12345?", [1, 61, 121, 181], "found nothing about total, 12345"),
+    ],
+)
+async def test_a_question_about_a_stored_output_makes_it_read_on(
+    shop: Path, question: str, offsets: list[int], answer: str
+) -> None:
+    replies = await drive(OfflineModel(), shop, said(question), spill=2_000)
     calls = [b for r in replies for b in r.content if b["type"] == "tool_use"]
-    assert [c["name"] for c in calls] == ["run_command", "read_file", "read_file", "read_file"]
-    assert [c["input"].get("offset") for c in calls] == [None, 1, 61, 121]
-    assert '"order": 173, "item": "tray", "quantity": 6, "total": 11250' in replies[-1].content[0]["text"]
+    assert [c["name"] for c in calls] == ["run_command", *["read_file"] * len(offsets)]
+    assert [c["input"]["offset"] for c in calls[1:]] == offsets
+    assert answer in replies[-1].content[0]["text"]

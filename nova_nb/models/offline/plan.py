@@ -22,6 +22,9 @@ _RECALL = re.compile(
     r"|\bwhat (was|is|were|are) (the|our|my) \w*\s*(rule|convention|decision|polic|preference|agreement)"
     r"|\bwhich [\w ]+ (do|should) we use\b|\bremind me\b|约定|还记得|我们决定"
 )
+_GREETING = re.compile(
+    r"(?i)\W*(hi|hello|hey|thanks|thank you|ok|okay|good (morning|evening|day)|你好|谢谢)\b[\w\s]{0,20}\W*\Z"
+)
 _RECORD = re.compile(
     r"(?i)\b(?:record|store|save|note|keep|remember|track) (?:the (?:time|moment) )?"
     r"when (?:an?|the) (\w+) (?:is|was|gets) (\w+)"
@@ -51,7 +54,7 @@ def next_move(sight: Sight) -> Move:
     task = wanted(sight)[:MOST_READ]
     if _RECALL.search(sight.asked.text[:MOST_READ]):
         return answers.recall(sight)
-    if not task:
+    if not task or _GREETING.match(task):
         return _understood(sight)
     move = _known(work, task) or answers.from_output(work, None, task) or answers.explore(work, _renamed(sight, task))
     return move if move.text or move.calls else Move("I have nothing to add.")
@@ -142,15 +145,16 @@ def install(work: Work, package: str) -> Move:
 def changed(work: Work) -> Move:
     """What git says about changes, or what this session shows of them."""
     seen = [c for c in work.sight.turn if c.name in ("git_status", "git_diff")]
-    if not seen:
-        move = work.move("I ask git.", ("git_status", {}), ("git_diff", {}))
+    if not any(c.failed for c in seen) and len(seen) < 2:
+        move = work.move("I look at the difference." if seen else "I ask git.", ("git_diff" if seen else "git_status", {}))
         if move:
             return move
     good = [c.result or "" for c in seen if not c.failed]
     if good:
         return Move("\n".join(good))
     paths = {c.path for c in work.sight.calls if c.name in ("patch_file", "write_file") and not c.failed}
-    return Move(f"Git cannot tell here. I see changes to: {', '.join(sorted(paths)) or 'nothing'}.")
+    told = f"I see that I changed {', '.join(sorted(paths))}." if paths else "I see no changes in this conversation."
+    return Move(f"Git cannot tell here. {told}")
 
 
 def _understood(sight: Sight) -> Move:

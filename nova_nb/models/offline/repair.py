@@ -27,10 +27,10 @@ def repair(work: Work, task: str) -> Move:
     if run is not None and passed(run) and not work.edits:
         return Move(f"{outcome(run)} There is nothing to repair.")
     tests = _named(work, failing(run) if run else [], task)
-    move = work.reading("I read the test and what it tests.", *tests, *_tested(work, tests))
-    if move:
-        return move
-    move = work.reading("I read what the test uses.", *_tested(work, tests))
+    unread = any(work.sight.file(t) is None for t in tests)
+    move = work.reading(
+        f"I read {'the test and what it tests' if unread else 'what the test uses'}.", *tests, *_tested(work, tests)
+    )
     if move:
         return move
     return _rewrite(work, [p for p in work.files if p not in tests]) or _unknown(run)

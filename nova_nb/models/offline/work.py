@@ -144,8 +144,8 @@ def outcome(run: Call | None) -> str:
     if run is None:
         return "I could not run the tests."
     count = re.search(r"Ran (\d+) tests?|(\d+) passed", run.result or "")
-    number = (count[1] or count[2]) if count else ""
-    return f"The tests pass{f' ({number})' if number else ''}." if passed(run) else "The tests still fail."
+    number = f" ({count[1] or count[2]})" if count else ""
+    return f"The tests pass{number}." if passed(run) else f"The tests fail: {', '.join(failing(run)) or 'the run ended badly'}."
 
 
 def _command(call: Call) -> str:
