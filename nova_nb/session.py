@@ -7,6 +7,7 @@ Widgets and diagnosis are imported when they are asked for.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,14 @@ class Session:
         """The pieces of a step's request; None: what the next request would carry."""
         self._check(step)
         return self.format.project(self.log, step)
+
+    def projections(self, steps: Iterable[int | None]) -> Iterator[tuple[int | None, Projection]]:
+        """(step, projection) of several steps, in one pass over the log where the format has one; the next request (None) last."""
+        several = getattr(self.format, "projections", None)
+        if several is not None:
+            yield from several(self.log, steps)
+        else:
+            yield from ((step, self.format.project(self.log, step)) for step in steps)
 
     def request(self, step: int | None = None) -> Request:
         """What the model got at `step` (counted from 1), or would get next."""

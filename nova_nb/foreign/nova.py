@@ -6,6 +6,7 @@ chain at the recorded leaf.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -93,17 +94,36 @@ def projector(log: Log, step: int | None = None) -> Projector:
 
 
 def project(log: Log, step: int | None = None) -> Projection:
-    projection = projector(log, step).projection()
-    sent = None if step is None else [e for e in log.events if isinstance(e, RequestSent)][step - 1]
-    extra = sent.meta.get("append", []) if sent else []
-    if sent is None or not extra:
-        return projection
+    return next(iter(projections(log, [step])))[1]
+
+
+def projections(log: Log, steps: Iterable[int | None]) -> Iterator[tuple[int | None, Projection]]:
+    """The projections of several steps in one pass over the log, in order of the steps, the next request last."""
+    made = Projector(settings_of(log))
+    wanted = set(steps)
+    left = len(wanted - {None})
+    number = 0
+    for event in log.events:
+        if not left and None not in wanted:
+            return
+        if isinstance(event, RequestSent):
+            number += 1
+            if number in wanted:
+                left -= 1
+                yield number, with_appended(made.projection(), event)
+        made.add(event)
+    if None in wanted:
+        yield None, made.projection()
+
+
+def with_appended(projection: Projection, sent: RequestSent) -> Projection:
+    """The projection with the messages that one request alone carried at its end."""
     pieces = [
         Piece(f"{sent.id}:{i}:{j}", f"{sent.id}:{i}", m["role"], block, (sent.id,), "reminder", sent.kind, block_chars(block))
-        for i, m in enumerate(extra)
+        for i, m in enumerate(sent.meta.get("append", []))
         for j, block in enumerate(m["content"])
     ]
-    return msgspec.structs.replace(projection, pieces=[*projection.pieces, *pieces])
+    return msgspec.structs.replace(projection, pieces=[*projection.pieces, *pieces]) if pieces else projection
 
 
 def body(log: Log, projection: Projection, step: int | None = None) -> dict[str, Any] | None:

@@ -86,8 +86,8 @@ class Picture:
             self.history.add(event, line)
         adopted = self.history.adopt() if self.history.orphans else []
         paired, self.history.patched = self.history.patched, []
-        base["epochs"] = self.requests.update(session, self.history)
-        self.timeline.update(self.requests)
+        base["epochs"], base["steps"] = self.requests.update(session, self.history)
+        self.timeline.update(self.requests, base["steps"])
         ends: dict[int, int] = {}
         for view in [*self.requests.steps, self._view(len(self.requests.steps) + 1)]:
             ends[view.epoch] = max(view.row, ends.get(view.epoch, 0))

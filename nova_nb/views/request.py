@@ -10,17 +10,28 @@ session appends. The last entry, one past the steps, is the next request.
 
 Not every step is projected. Between two steps whose lists were projected and where the later one
 begins with the earlier, the steps between are placed by where their answers stand in the log;
-that is done only if this rule gives the right place for both ends, and if each answer between is
-part of the later request (so no branch was left in between). Otherwise the run is halved.
+that is done only if this rule gives the right place for both ends, if no piece was replaced in
+between, and if each answer between is part of the later request (so no branch was left).
+Otherwise the run is parted and each part is looked at in the same way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from ..history.events import Block, BranchSelected, CompactionBoundaryCreated, ProjectionCommitted, ProjectionUndone, Usage
+from ..foreign.base import Step
+from ..history.events import (
+    Block,
+    BranchSelected,
+    CompactionBoundaryCreated,
+    ProjectionCommitted,
+    ProjectionUndone,
+    PromptSet,
+    Usage,
+)
 from ..projection.pieces import Piece, Projection, block_chars
 from .history import Columns, History, category, text_of
 from .text import head, visible
@@ -32,7 +43,7 @@ PIECE_COLUMNS = ("row", "block", "cat", "state", "chars", "reason", "head", "als
 """source row (-1: none); block of that row that it shows whole (-1: it has words of its own, in `head`);
 category; state of `nova_nb.projection.pieces.STATES`; characters; reason; first words; further source rows"""
 
-RESTARTS = BranchSelected | CompactionBoundaryCreated | ProjectionCommitted | ProjectionUndone
+RESTARTS = BranchSelected | CompactionBoundaryCreated | ProjectionCommitted | ProjectionUndone | PromptSet
 STATE_CATEGORY = {
     "summary": "summary",
     "folded": "summary",
@@ -40,6 +51,8 @@ STATE_CATEGORY = {
     "memory": "memory",
     "reminder": "reminder",
 }
+RELOOKED = frozenset({"placeholder", "folded", "repair"})
+"""States of pieces that looked otherwise when they were new: their first steps cannot be told from a later one."""
 
 
 @dataclass
@@ -90,15 +103,17 @@ class Requests:
         self.steps: list[StepView] = []
         self.next: StepView | None = None
         self.prompts: list[Prompt] = []
+        self._known: list[Step] = []
         self._variants: dict[str, list[int]] = {}
         self._prompt_keys: list[tuple[Any, Any]] = []
         self._tracks: dict[str, Epoch] = {}
         self.projected = 0
         """projections made so far: what this costs"""
 
-    def update(self, session: Session, history: History) -> int:
-        """Place all new steps and the next request. Returns the first epoch that may have changed."""
+    def update(self, session: Session, history: History) -> tuple[int, int]:
+        """Place all new steps and the next request. Returns the first epoch and the first step (from 0) that may have changed."""
         known = len(self.steps)
+        first = self._revise(session.steps[:known], history)
         before = len(self.epochs)
         changed = before - 1 if before else 0
         new = session.steps[known:]
@@ -108,6 +123,7 @@ class Requests:
             tracks.setdefault(step.kind, []).append(i)
         found: list[StepView | None] = [None] * len(new)
         ends = _Ends(self, session, history, known)
+        ends.fetch(tracks.values(), rows)
         for kind, members in tracks.items():
             if kind in self._tracks:
                 changed = min(changed, self._tracks[kind].number)
@@ -117,13 +133,26 @@ class Requests:
                     step.number, kind, epoch, n, rows[i], prompt, step.usage, step.basis, step.model, unknown
                 )  # fmt: skip
         self.steps += [view for view in found if view is not None]
+        self._known += new
         end = ends.project(None)
         epoch = self._attach("main", end.order, end.tops, end.projection.left, settled=False)
         self.next = StepView(
             len(self.steps) + 1, "next", epoch, len(end.order), len(history.events), end.prompt, None, "rebuilt", None,
             end.projection.unknown,
         )  # fmt: skip
-        return max(0, min(changed, epoch))
+        return max(0, min(changed, epoch)), first
+
+    def _revise(self, steps: Sequence[Step], history: History) -> int:
+        """Take in what became known of steps that are placed: an answer, its usage. Returns the first such step."""
+        first = len(steps)
+        for i in range(len(steps) - 1, -1, -1):
+            if steps[i] != self._known[i]:
+                first = i
+                step = steps[i]
+                row = history.index.get(step.record or "", len(history.events))
+                self.steps[i] = replace(self.steps[i], row=row, usage=step.usage, basis=step.basis, model=step.model)
+        self._known[first:] = steps[first:]
+        return first
 
     def _attach(self, kind: str, order: list[int], tops: list[int], left: dict[str, Any], settled: bool = True) -> int:
         """The epoch that this list extends, or a new one. What only the next request showed may be replaced."""
@@ -202,10 +231,24 @@ class _Ends:
     def __init__(self, requests: Requests, session: Session, history: History, known: int) -> None:
         self.requests, self.session, self.history, self.known = requests, session, history, known
         self.restarts = [i for i, event in enumerate(history.events) if isinstance(event, RESTARTS)]
+        self.ready: dict[int | None, Projection] = {}
+
+    def fetch(self, tracks: Iterable[list[int]], rows: list[int]) -> None:
+        """Project in one pass what `place` will most likely ask: both ends of all runs between events that start an epoch."""
+        asked: set[int] = set()
+        for members in tracks:
+            asked |= {members[0], members[-1]}
+            for restart in self.restarts:
+                after = bisect_left(members, restart, key=rows.__getitem__)
+                asked |= set(members[max(0, after - 1) : after + 1])
+        self.ready = dict(self.session.projections([*(i + self.known + 1 for i in sorted(asked)), None]))
+        self.requests.projected += len(self.ready)
 
     def project(self, step: int | None) -> _End:
-        projection = self.session.projection(step)
-        self.requests.projected += 1
+        projection = self.ready.pop(step, None)
+        if projection is None:
+            projection = self.session.projection(step)
+            self.requests.projected += 1
         order = [self.requests.intern(piece, self.history) for piece in projection.pieces]
         row, also = self.requests.columns["row"], self.requests.columns["also"]
         tops: list[int] = []
@@ -243,7 +286,7 @@ class _Ends:
                     settle(middle, hi)
                     return
                 for i in range(lo + 1, hi):
-                    n = _below(b.tops, rows[members[i]])
+                    n = bisect_left(b.tops, rows[members[i]])
                     out[members[i]] = (out[members[lo]][0], n, b.prompt, b.projection.unknown)
             attach(hi)
 
@@ -255,10 +298,13 @@ class _Ends:
         """Whether the steps between two ends can be placed by position alone."""
         if b.order[: len(a.order)] != a.order or a.prompt != b.prompt or row != sorted(row):
             return False
-        if _below(b.tops, row[0]) != len(a.order) or _below(b.tops, row[-1]) != len(b.order):
+        if bisect_left(b.tops, row[0]) != len(a.order) or bisect_left(b.tops, row[-1]) != len(b.order):
             return False
-        seen = {self.requests.columns["row"][i] for i in b.order}
-        return all(r in seen for r in row[1:-1])
+        pieces = self.requests.pieces
+        if any(pieces[i].state in RELOOKED for i in b.order[len(a.order) :]):
+            return False
+        answers = {self.requests.columns["row"][i] for i in b.order if pieces[i].role == "assistant"}
+        return all(r in answers for r in row[1:-1])
 
     def _cut(self, row: list[int]) -> int:
         """Where to part a run: at the last step before the middle one of the events that start an epoch, else in the middle."""
@@ -267,15 +313,3 @@ class _Ends:
             after = next(i for i, r in enumerate(row) if r > restarts[len(restarts) // 2])
             return after - 1 if after > 1 else 1
         return len(row) // 2
-
-
-def _below(tops: list[int], row: int) -> int:
-    """How many leading pieces come from rows before `row`; `tops` never falls."""
-    lo, hi = 0, len(tops)
-    while lo < hi:
-        middle = (lo + hi) // 2
-        if tops[middle] < row:
-            lo = middle + 1
-        else:
-            hi = middle
-    return lo

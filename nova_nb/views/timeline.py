@@ -38,15 +38,13 @@ class Timeline:
 
     def __init__(self) -> None:
         self.sizes: list[Size] = []
-        self._sent = 0
         self._rest: dict[str, float] = {}
         self._scale: dict[str, float] = {}
 
-    def update(self, requests: Requests) -> None:
-        """Size all steps, the next request last. Sizes of sent steps never change."""
-        del self.sizes[self._sent :]
-        todo = [*requests.steps[self._sent :], *([requests.next] if requests.next else [])]
-        self._sent = len(requests.steps)
+    def update(self, requests: Requests, start: int = 0) -> None:
+        """Size the steps from `start` (counted from 0) on, the next request last."""
+        del self.sizes[start:]
+        todo = [*requests.steps[start:], *([requests.next] if requests.next else [])]
         wanted: dict[int, list[int]] = {}
         for view in todo:
             wanted.setdefault(view.epoch, []).append(view.n)

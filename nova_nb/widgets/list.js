@@ -1,0 +1,71 @@
+// A list of any length that draws only the rows in sight. Knows rows of one height; knows nothing of their content.
+
+export const h = (tag, cls, text) => {
+  const el = document.createElement(tag);
+  if (cls) el.className = cls;
+  if (text !== undefined) el.textContent = text;
+  return el;
+};
+
+let serial = 0;
+
+export class List {
+  // draw(i, el) fills row i; pick(i) is called when a person selects it.
+  constructor({ label, rowHeight, draw, pick }) {
+    Object.assign(this, { rowHeight, draw, pick, count: 0, selected: -1, prefix: `nova${++serial}-` });
+    this.el = h("div", "nova-list");
+    this.el.tabIndex = 0;
+    this.el.setAttribute("role", "listbox");
+    this.el.setAttribute("aria-label", label);
+    this.pad = h("div", "nova-pad");
+    this.el.append(this.pad);
+    this.el.addEventListener("scroll", () => this.paint(), { passive: true });
+    this.pad.addEventListener("click", (event) => {
+      const row = event.target.closest("[data-i]");
+      if (row) this.pick(+row.dataset.i);
+    });
+    this.sizes = new ResizeObserver(() => this.paint());
+    this.sizes.observe(this.el);
+  }
+
+  set(count, selected = -1) {
+    this.count = count;
+    this.selected = selected;
+    this.pad.style.height = count * this.rowHeight + "px";
+    this.paint();
+  }
+
+  paint() {
+    const { rowHeight: height, count } = this;
+    const first = Math.max(0, Math.floor(this.el.scrollTop / height) - 4);
+    const end = Math.min(count, Math.ceil((this.el.scrollTop + this.el.clientHeight) / height) + 4);
+    const rows = [];
+    for (let i = first; i < end; i++) {
+      const row = h("div", "nova-row");
+      row.dataset.i = i;
+      row.id = this.prefix + i;
+      row.style.top = i * height + "px";
+      row.style.height = height + "px";
+      row.setAttribute("role", "option");
+      row.setAttribute("aria-setsize", count);
+      row.setAttribute("aria-posinset", i + 1);
+      row.setAttribute("aria-selected", i === this.selected);
+      this.draw(i, row);
+      rows.push(row);
+    }
+    this.pad.replaceChildren(...rows);
+    if (this.selected >= first && this.selected < end) this.el.setAttribute("aria-activedescendant", this.prefix + this.selected);
+    else this.el.removeAttribute("aria-activedescendant");
+  }
+
+  // Bring row i into sight, in the middle if it was far away.
+  show(i) {
+    if (i < 0) return;
+    const top = i * this.rowHeight, { scrollTop, clientHeight } = this.el;
+    if (top >= scrollTop && top + this.rowHeight <= scrollTop + clientHeight) return;
+    const near = Math.abs(top - scrollTop) < clientHeight * 1.5;
+    if (near) this.el.scrollTop = top < scrollTop ? top : top + this.rowHeight - clientHeight;
+    else this.el.scrollTop = top - clientHeight / 2;
+    this.paint();
+  }
+}
