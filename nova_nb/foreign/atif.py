@@ -236,7 +236,7 @@ class Reader:
         def on_branch(leaf: str | None) -> list[str]:
             return said if leaf not in said else said[: said.index(leaf) + 1]
 
-        last = said[-1] if said else None
+        last = self.build.last
         line = next((at for e, at in zip(self.build.events, self.build.lines, strict=True) if e.id == last), None)
         return Calls(tuple(step for step, _, _ in self.found), view, Leaf(last, line, "last-step"), on_branch, None)
 

@@ -30,6 +30,7 @@ from .calls import reachable as reachable
 from .calls import shown as shown
 from .calls import steps as steps
 from .documents import load, peek, peek_rows, read_bytes
+from .rows import read_rows
 from .openhands_view import ACTION, CONDENSATION, MESSAGE, RESULTS, SYSTEM, Row, blocks_of_row, system_blocks, view_of
 
 name = "openhands"
@@ -95,25 +96,8 @@ def read(path: Path, session_id: str | None = None) -> Log:
     value, _ = load(data)
     if isinstance(value, dict) and "agent" in value and "kind" not in value:  # a base state without its events
         return _log(path, [], [], value, len(data))
-    rows, damage = _json_lines(data)
-    return _log(path, rows, damage, {}, len(data))
-
-
-def _json_lines(data: bytes) -> tuple[list[tuple[int, Any]], list[Damage]]:
-    rows: list[tuple[int, Any]] = []
-    damage: list[Damage] = []
-    lines = data.split(b"\n")
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        value, broken = load(line)
-        torn = number == len(lines)
-        damage += [Damage(number, "torn" if torn else d.kind, f"line {number}: {d.message}", d.recovered) for d in broken]
-        if isinstance(value, dict):
-            rows.append((number, value))
-        elif not broken:
-            damage.append(Damage(number, "not-json", f"line {number}: no JSON object"))
-    return rows, damage
+    lined = read_rows(path)
+    return _log(path, [(row.line, row.value) for row in lined.rows], lined.damage, {}, len(data))
 
 
 def _read_folder(path: Path, session_id: str | None) -> Log:

@@ -112,7 +112,7 @@ def blocks_of_row(row: Row) -> tuple[str, list[Block]]:
         return role, [*signed, *text, *(b for b in blocks if b not in signed)]
     if row.kind == ACTION:
         thought = value.get("thinking_blocks")
-        signed = [b for b in thought if isinstance(b, dict)] if isinstance(thought, list) else []
+        signed = words.blocks_of([b for b in thought if isinstance(b, dict)]) if isinstance(thought, list) else []
         call = value.get("tool_call")
         call = call if isinstance(call, dict) else {}
         use = words.tool_use(

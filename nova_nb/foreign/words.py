@@ -47,7 +47,26 @@ def _part(part: dict[str, Any]) -> Block:
         return text_block(part["refusal"])
     if kind in ("image_url", "input_image", "image"):
         return {**part, "type": "image"}
-    return part if isinstance(kind, str) else {"type": "unknown", "value": part}
+    if kind == "tool_result" and part.get("content") is None:
+        part = {**part, "content": ""}
+    return part if isinstance(kind, str) and _well_formed(kind, part) else {"type": "unknown", "value": part}
+
+
+_FIELDS: dict[str, dict[str, type | tuple[type, ...]]] = {
+    "text": {"text": str},
+    "thinking": {"thinking": str},
+    "tool_use": {"id": str, "name": str, "input": dict},
+    "tool_result": {"tool_use_id": str, "content": (str, list)},
+}
+
+
+def _well_formed(kind: str, part: dict[str, Any]) -> bool:
+    """Whether a block of a neutral type has the fields that everyone reads of it."""
+    fields = _FIELDS.get(kind, {})
+    if kind == "tool_result" and isinstance(part.get("content"), list):
+        parts_whole = all(isinstance(p, dict) and _well_formed(word(p.get("type")), p) for p in part["content"])
+        return parts_whole and isinstance(part.get("tool_use_id"), str)
+    return all(isinstance(part.get(name), wanted) for name, wanted in fields.items())
 
 
 def text_of(content: Any) -> str:
@@ -114,7 +133,7 @@ def chat(message: Message) -> tuple[str, list[Block]]:
         signed = message.get("thinking_blocks")
         thought = message.get("reasoning_content")
         if isinstance(signed, list) and signed:
-            blocks += [part for part in signed if isinstance(part, dict)]
+            blocks += blocks_of([part for part in signed if isinstance(part, dict)])
         elif isinstance(thought, str) and thought:
             blocks.append({"type": "thinking", "thinking": thought})
     blocks += blocks_of(content)

@@ -61,6 +61,14 @@ def test_the_same_conversation_is_the_same_in_every_providers_words(body: dict[s
     ]
 
 
+def test_a_result_without_content_is_an_empty_one_and_a_broken_block_is_kept_as_unknown(tmp_path: Path) -> None:
+    parts = [{"type": "tool_result", "tool_use_id": "c1"}, {"type": "text", "text": 3}]
+    body = {**ANTHROPIC, "messages": [*ANTHROPIC["messages"][:2], {"role": "user", "content": parts}]}
+    content = opened(write(tmp_path / "b.json", body)).request(step=1).messages[-1]["content"]
+    assert content[0] == {"type": "tool_result", "tool_use_id": "c1", "content": ""}
+    assert content[1] == {"type": "unknown", "value": {"type": "text", "text": 3}}
+
+
 def test_a_capture_has_a_step_a_line_and_each_message_once(tmp_path: Path) -> None:
     first = {**CHAT, "messages": CHAT["messages"][:2]}
     path = write(
