@@ -30,8 +30,8 @@ from .calls import reachable as reachable
 from .calls import shown as shown
 from .calls import steps as steps
 from .documents import load, peek, peek_rows, read_bytes
-from .rows import read_rows
 from .openhands_view import ACTION, CONDENSATION, MESSAGE, RESULTS, SYSTEM, Row, blocks_of_row, system_blocks, view_of
+from .rows import read_rows
 
 name = "openhands"
 

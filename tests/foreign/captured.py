@@ -104,6 +104,26 @@ def without_system(rows: list[Any]) -> list[Any]:
     return [row for row in rows if row.get("role") not in ("system", "developer")]
 
 
+PLANTED = {
+    "convention_verbatim": "all timestamps are stored in UTC through clock.utc_now(); never CURRENT_TIMESTAMP",
+    "test_failure_output": "FAILED (failures=1)",
+    "clock_source": "def utc_now",
+    "store_schema": "CREATE TABLE IF NOT EXISTS receipt",
+    "duplicate_till_q7": "Q7",
+    "plan_a": "Plan A: DEFAULT CURRENT_TIMESTAMP",
+}
+"""The texts that `visible.json` speaks of; each marks its presence in every captured request."""
+
+
+def texts(value: Any) -> str:
+    """All strings of a JSON value, one after the other."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict):
+        return "\n".join(texts(v) for v in value.values())
+    return "\n".join(texts(v) for v in value) if isinstance(value, list) else ""
+
+
 @dataclass
 class Tally:
     """How the requests of an agent compare, by group: "live", "after compaction", "after resume"."""
@@ -166,8 +186,11 @@ def check(
         pairs = list(zip([i for i, r in enumerate(rows) if r["kind"] == "main"], mine, strict=True))
     for index, step in pairs:
         row = rows[index]
-        group = "after resume" if row["process"] > 1 else "after compaction" if row["after_compaction"] else "live"
+        group = "after compaction" if row["after_compaction"] else "after resume" if row["process"] > 1 else "live"
         tally.add(group, compare(session, step, row), f"{where} request {row['seq']} step {step}")
+        held = texts(session.request(step=step).messages)
+        shown = {key: text in held for key, text in PLANTED.items() if key in row["visible"]}
+        assert shown == {key: row["visible"][key] for key in shown}, f"{where} request {row['seq']}: planted texts"
         tally.add(group, "baseline-exact" if baseline(session, step, row) else "baseline-other", where)
 
 
@@ -176,13 +199,3 @@ def scenarios(agent: str) -> list[Path]:
     if not folder.exists():
         pytest.skip(f"../shared/authentic/{agent} is not on this machine")
     return sorted(p for p in folder.iterdir() if p.is_dir())
-
-
-PLANTED = {
-    "convention_verbatim": "never CURRENT_TIMESTAMP",
-}
-
-
-def seen(session: Session, step: int, text: str) -> bool:
-    """Whether a text stands in a message of the rebuilt request."""
-    return any(text in str(atom) for atom in atoms(without_system(session.request(step=step).messages)))

@@ -8,28 +8,9 @@ from typing import Any
 
 from nova_nb.history.events import MessageAppended
 from nova_nb.session import Session, open_session
-from tests.foreign.captured import Tally, atoms, capture, scenarios, wire, without_system
-
-PLANTED = {
-    "convention_verbatim": "all timestamps are stored in UTC through clock.utc_now(); never CURRENT_TIMESTAMP",
-    "test_failure_output": "FAILED (failures=1)",
-    "clock_source": "def utc_now",
-    "store_schema": "CREATE TABLE IF NOT EXISTS receipt",
-    "duplicate_till_q7": "Q7",
-    "plan_a": "Plan A: DEFAULT CURRENT_TIMESTAMP",
-}
-"""The texts that `visible.json` speaks of; each marks its presence in every captured request."""
+from tests.foreign.captured import PLANTED, Tally, atoms, capture, scenarios, texts, wire, without_system
 
 Clean = Callable[[list[Any]], list[Any]]
-
-
-def texts(value: Any) -> str:
-    """All strings of a JSON value, one after the other."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, dict):
-        return "\n".join(texts(v) for v in value.values())
-    return "\n".join(texts(v) for v in value) if isinstance(value, list) else ""
 
 
 def group_of(row: dict[str, Any]) -> str:

@@ -285,4 +285,4 @@ def test_an_archive_in_a_packing_that_python_lacks_names_it(tmp_path: Path) -> N
     changed[at + 8 : at + 10] = changed[central + 10 : central + 12] = (93).to_bytes(2, "little")  # Zstandard
     path.write_bytes(bytes(changed))
     log = inspect_log.read(path)
-    assert log.damage and "cannot be unpacked" in log.damage[0].message or log.events
+    assert (log.damage and "cannot be unpacked" in log.damage[0].message) or log.events
