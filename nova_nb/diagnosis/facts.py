@@ -165,7 +165,7 @@ class Facts:
         """Positions of child rows by the position of their parent; None for roots. Side chains are left out."""
         children: dict[int | None, list[int]] = defaultdict(list)
         for i, event in enumerate(self.events):
-            if isinstance(event, MessageAppended | ForeignRow) and not self.side(i):
+            if isinstance(event, MessageAppended | ForeignRow) and not self.side(i) and record_id(event.id) == event.id:
                 if isinstance(event, ForeignRow) and event.parent is None:
                     continue
                 children[None if event.parent is None else self.position.get(event.parent, -1)].append(i)

@@ -39,7 +39,7 @@ def dangling_logical_parent(facts: Facts) -> Iterator[Finding]:
         before = [i for i in facts.conversation if i < b and not facts.side(i)]
         if event.logical_parent in facts.position or not before:
             continue
-        tail = _tail(event)
+        tail = tail_of(event)
         known = tail is not None and tail in facts.position
         truth = (
             f"; its kept tail ends at line {facts.log.lines[facts.position[tail]]}, the true predecessor"
@@ -59,7 +59,7 @@ def dangling_logical_parent(facts: Facts) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _tail(event: CompactionBoundaryCreated) -> str | None:
+def tail_of(event: CompactionBoundaryCreated) -> str | None:
     about: Any = event.meta.get("compactMetadata")
     segment = about.get("preservedSegment") if isinstance(about, dict) else None
     tail = segment.get("tailUuid") if isinstance(segment, dict) else None

@@ -80,9 +80,7 @@ def turn_on_stale_leaf(facts: Facts) -> Iterator[Finding]:
         if not facts.person(fork.taken):
             continue
         other = _left(facts, fork)
-        start, end = facts.seconds(fork.taken), _last_seconds(facts, other)
-        running = any(i > fork.taken for i in other) or (start is not None and end is not None and end > start)
-        if not other or not any(facts.person(i) for i in other) or not running:
+        if not other or not any(facts.person(i) for i in other) or not _still_running(facts, other, fork.taken):
             continue
         queued = [
             i for i in range(max(0, fork.taken - 6), fork.taken) if getattr(facts.events[i], "kind", "").startswith("queue-operation")
@@ -96,14 +94,24 @@ def turn_on_stale_leaf(facts: Facts) -> Iterator[Finding]:
         )  # fmt: skip
 
 
+def _still_running(facts: Facts, other: list[int], taken: int) -> bool:
+    """Whether the other side began before a row and the model still answered on it afterwards."""
+    answers = [i for i in other if (m := facts.message(i)) is not None and m.origin == "model"]
+    start, end = facts.seconds(taken), _last_seconds(facts, answers)
+    return (
+        bool(answers)
+        and min(other) < taken
+        and (max(answers) > taken or (start is not None and end is not None and end > start))
+    )
+
+
 def rewound(facts: Facts) -> Iterator[Finding]:
     """A branch that the person left on purpose: worth knowing, no fault."""
     for fork in facts.forks:
         if not facts.person(fork.taken):
             continue
         other = _left(facts, fork)
-        start, end = facts.seconds(fork.taken), _last_seconds(facts, other)
-        if other and all(i < fork.taken for i in other) and (start is None or end is None or end <= start):
+        if other and not _still_running(facts, other, fork.taken) and min(other) < fork.taken:
             yield facts.finding(
                 "rewound", "branch", "note", [fork.taken],
                 f"the person went back and on from another point at line {facts.log.lines[fork.taken]}; {len(other)} records "

@@ -20,6 +20,7 @@ _SAY = {
     "not-json": "is no record that can be read",
     "not-utf8": "holds bytes that are no UTF-8; they were replaced to read the rest",
     "too-deep": "is nested too deeply to be a record",
+    "not-a-record": "is JSON, but no record",
 }
 
 
@@ -27,6 +28,8 @@ def damaged_lines(facts: Facts) -> Iterator[Finding]:
     """A physical line that is not one record."""
     last = max(facts.log.lines, default=0)
     for damage in facts.log.damage:
+        if damage.kind == "surrogate":
+            continue  # whole as a row; whether an API refuses it is the provider layer's question
         at_end = damage.kind == "torn" and damage.line >= last
         rescued = f"; {damage.recovered} records on it were read all the same" if damage.recovered else ""
         lost = damage.kind in ("not-json", "too-deep", "torn") and not damage.recovered

@@ -117,8 +117,7 @@ def text_on_sibling(facts: Facts) -> Iterator[Finding]:
 
 def input_shrinks(facts: Facts) -> Iterator[Finding]:
     """The counted input falls and nothing in the log explains it: clearing at request time looks like this."""
-    explained = {f.lines[-1] for check in (elided_in_one_pass, text_on_sibling) for f in check(facts) if f.role == "cause"}
-    if explained:
+    if explained(facts):
         return
     for before, now in falls(facts):
         if nearly_empty(facts, now) or _recorded_clearing(facts, before, now):
@@ -131,6 +130,11 @@ def input_shrinks(facts: Facts) -> Iterator[Finding]:
             certainty="undecidable", fate="hidden",
             remedy="record the next request through a proxy, or turn clearing off and compare",
         )  # fmt: skip
+
+
+def explained(facts: Facts) -> bool:
+    """Whether the structure of the log explains that a request carried less."""
+    return any(f.role == "cause" for check in (elided_in_one_pass, text_on_sibling) for f in check(facts))
 
 
 def _recorded_clearing(facts: Facts, before: Answer, now: Answer) -> bool:

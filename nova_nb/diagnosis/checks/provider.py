@@ -5,32 +5,31 @@ Knows: two shapes that the Anthropic API refuses. Only what the next request wou
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from ..facts import Facts
 from ..fate import strings
 from ..report import Finding
 
-LONE = re.compile("[\ud800-\udfff]")
+REPLACED = "\ufffd"
+"""How the reader shows half a character."""
 
 
 def lone_surrogate(facts: Facts) -> Iterator[Finding]:
-    """Half a character: text that was cut in the middle of a surrogate pair is no valid Unicode."""
+    """Half a character in a row that the next request carries: text cut inside a surrogate pair is no valid Unicode."""
+    halved = {damage.line for damage in facts.log.damage if damage.kind == "surrogate"}
     for i in facts.path:
         event = facts.message(i)
-        if event is None or i not in facts.in_request:
+        if event is None or facts.log.lines[i] not in halved or i not in facts.in_request:
             continue
-        for block in event.content:
-            found = next((m for text in strings(block) if (m := LONE.search(text))), None)
-            if found:
-                yield facts.finding(
-                    "half-a-character", "provider", "cause", [i],
-                    f"a {block.get('type')} at line {facts.log.lines[i]} holds half a character (U+{ord(found[0]):04X} without its "
-                    "other half), as a cut in the middle of an emoji leaves it; the API refuses every request that carries it",
-                    fate="intact", remedy="drop the half character in a repaired copy",
-                )  # fmt: skip
-                break
+        block = next((b for b in event.content if any(REPLACED in text for text in strings(b))), None)
+        if block is not None:
+            yield facts.finding(
+                "half-a-character", "provider", "cause", [i],
+                f"a {block.get('type')} at line {facts.log.lines[i]} holds half a character (a surrogate without its other half), as a "
+                "cut in the middle of an emoji leaves it; the API refuses every request that carries it",
+                fate="intact", remedy="drop the half character in a copy, or continue from the turn before",
+            )  # fmt: skip
 
 
 def emptied_thinking(facts: Facts) -> Iterator[Finding]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..facts import Facts
 from ..report import Finding
-from .projection import falls, nearly_empty
+from .projection import explained, falls, nearly_empty
 
 MOST_FOLDERS = 2_000
 """Project folders that are looked into for another file of the session."""
@@ -18,6 +18,8 @@ MOST_FOLDERS = 2_000
 
 def started_empty(facts: Facts) -> Iterator[Finding]:
     """The counted input of an answer has room for the current turn only: the request was built without the history."""
+    if explained(facts):
+        return
     for before, now in falls(facts):
         if not nearly_empty(facts, now):
             continue
@@ -42,7 +44,7 @@ def moved_transcript(facts: Facts) -> Iterator[Finding]:
     if not others:
         return
     best = max(others, key=lambda path: path.stat().st_size)
-    have, there = len(facts.conversation), _conversation_rows(best)
+    have, there = len(facts.conversation), _conversation_rows(best, facts.log.source.session_id)
     if there <= have:
         return
     yield facts.finding(
@@ -61,7 +63,8 @@ def _siblings(here: Path) -> list[Path]:
         return []
 
 
-def _conversation_rows(path: Path) -> int:
+def _conversation_rows(path: Path, session: str) -> int:
+    """Conversation records in a file that carry this session's id: the same file name alone says nothing."""
     from ...foreign.claude_code.read import stream
 
-    return sum(row.speaks for _, row in stream(path))
+    return sum(row.speaks and row.session == session for _, row in stream(path))
