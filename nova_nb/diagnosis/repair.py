@@ -370,10 +370,8 @@ def _rows(line: bytes) -> list[bytes]:
 
 def _check(facts: Facts, path: Path) -> tuple[Counts, str | None]:
     """The counts of the copy, and why it is not better, or None."""
-    from ..session import Session
-
     format = facts.session.format
-    copy = Session(format.read(path), format)
+    copy = type(facts.session)(format.read(path), format)
     after = gather(copy)
     before, now = facts.counts, after.counts
     wrong = None
