@@ -350,4 +350,8 @@ def _reason_left(session: Session, before: StepFate, now: StepFate) -> tuple[str
     for id, reason in left.items():
         if record_id(id) == before.record:
             return reason
+    answer = session.steps[now.step - 1].record
+    path = session.format.reachable(session.log, answer) if answer is not None else []
+    if path and before.record not in map(record_id, path):
+        return "branch", f"left with its branch: the session went on from before line {before.line}, where the record stays"
     return None
