@@ -56,6 +56,7 @@ class ContextSettings(BaseModel):
     attachment_files: int = Field(5, ge=0, description="files read last that come back after compaction")
     attachment_file_tokens: int = Field(5_000, ge=0, description="of a longer file only the first part comes back")
     summary_max_tokens: int = Field(8_000, gt=0, description="asked of the summary; within the output reserve")
+    summary_timeout_seconds: float = Field(180, gt=0, description="a summary that takes longer has failed")
     keep_person_tokens: int = Field(0, ge=0, description="the person's own words, newest first, verbatim beside the summary")
     thrash_refills: int = Field(3, gt=0, description="compactions right after one another that stop it")
     thrash_steps: int = Field(3, gt=0, description="so few requests after a compaction count as right after it")
@@ -99,6 +100,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "min_prefix_tokens": 80,
         "attachment_file_tokens": 150,
         "summary_max_tokens": 400,
+        "thrash_steps": 1,
         "reclaim_protect_tokens": 1_200,
         "reclaim_min_tokens": 600,
     },

@@ -38,6 +38,8 @@ class Agent:
     system: list[Block]
     before_request: list[Hook] = field(default_factory=list)
     watchers: list[Callable[[Delta], object]] = field(default_factory=list)
+    ledger: list[dict[str, Any]] = field(default_factory=list)
+    """what each stage did to the next request, or why it did nothing; goes into its `RequestSent.meta`"""
 
     def __post_init__(self) -> None:
         self._start()

@@ -25,6 +25,7 @@ from ..models.resolve import resolve
 from ..settings import ContextSettings, settings_from
 from .agent import Agent
 from .answer import Answer
+from .compact import make_room
 from .loop import turn
 from .permissions import Ask, Policy, asker
 from .prompt import system_blocks
@@ -146,6 +147,7 @@ class AgentKernel:
             workspace=Workspace(root, sessions, min(READ_CHARS, settings.window_tokens)),
             ask=asker(permission, _prompt()),
             system=system_blocks(tools.values(), working_directory=root.name),
+            before_request=[make_room],
         )
         self._run: Run | None = None
         self._runner: asyncio.Runner | None = None

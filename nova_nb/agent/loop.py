@@ -12,13 +12,14 @@ import asyncio
 
 from msgspec.structs import replace
 
-from ..errors import ModelError
+from ..errors import ModelError, PromptTooLong
 from ..history.events import Block, Event, Failure, Note, PromptSet, ReplyReceived, RequestSent, ToolStarted
 from ..models.base import Delta, Reply
 from ..projection.cache import mark
 from ..projection.spill import budget_results, externalized
 from .agent import Agent
 from .answer import Answer
+from .compact import compact
 from .permissions import PermissionRequest
 from .tools import Result
 
@@ -39,7 +40,7 @@ async def turn(agent: Agent, text: str) -> Answer:
         for _ in range(MAX_STEPS):
             for hook in agent.before_request:
                 await hook(agent)
-            reply = await request(agent, heard)
+            reply = await answered(agent, heard)
             calls = [block for block in reply.content if block.get("type") == "tool_use"]
             answer = answer.after(reply, len(calls))
             if calls:
@@ -52,6 +53,16 @@ async def turn(agent: Agent, text: str) -> Answer:
         return replace(answer, ended="interrupted")
     agent.record(Note, kind="step-limit", message=f"the turn was stopped after {MAX_STEPS} steps")
     return replace(answer, ended="step_limit")
+
+
+async def answered(agent: Agent, heard: list[str]) -> Reply:
+    """One step. A request that the provider finds too long is compacted once and sent once more (R4.6), never again."""
+    try:
+        return await request(agent, heard)
+    except PromptTooLong:
+        if not await compact(agent, "rejected"):
+            raise
+        return await request(agent, heard)
 
 
 async def request(agent: Agent, heard: list[str]) -> Reply:
@@ -69,7 +80,9 @@ async def request(agent: Agent, heard: list[str]) -> Reply:
         tokens=agent.projector.tokens,
         model=agent.model.name,
         prompt=prompt,
+        meta={"ledger": agent.ledger} if agent.ledger else {},
     )
+    agent.ledger = []
     able = agent.model.capabilities
     body = {"model": agent.model.name, "max_tokens": min(agent.settings.output_reserve_tokens, able.max_output_tokens)}
     body |= mark({"system": sending.system, "tools": sending.tools, "messages": sending.messages}, able.cache_breakpoints)

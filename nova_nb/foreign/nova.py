@@ -16,7 +16,8 @@ from ..history import journal
 from ..history.chain import head_of, nodes, path_to_root
 from ..history.events import CompactionBoundaryCreated, MessageAppended, ReplyReceived, RequestSent, SessionStarted
 from ..history.log import Log
-from ..projection.pieces import Piece, Projection, block_chars
+from ..projection.overflow import as_sent
+from ..projection.pieces import Projection
 from ..projection.projector import Projector
 from ..settings import ContextSettings, settings_from
 from .base import Leaf, SessionInfo, Step
@@ -110,20 +111,11 @@ def projections(log: Log, steps: Iterable[int | None]) -> Iterator[tuple[int | N
             number += 1
             if number in wanted:
                 left -= 1
-                yield number, with_appended(made.projection(), event)
+                now = made.projection()
+                yield number, msgspec.structs.replace(now, pieces=as_sent(now.pieces, event, made.settings))
         made.add(event)
     if None in wanted:
         yield None, made.projection()
-
-
-def with_appended(projection: Projection, sent: RequestSent) -> Projection:
-    """The projection with the messages that one request alone carried at its end."""
-    pieces = [
-        Piece(f"{sent.id}:{i}:{j}", f"{sent.id}:{i}", m["role"], block, (sent.id,), "reminder", sent.kind, block_chars(block))
-        for i, m in enumerate(sent.meta.get("append", []))
-        for j, block in enumerate(m["content"])
-    ]
-    return msgspec.structs.replace(projection, pieces=[*projection.pieces, *pieces]) if pieces else projection
 
 
 def body(log: Log, projection: Projection, step: int | None = None) -> dict[str, Any] | None:

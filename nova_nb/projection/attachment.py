@@ -12,17 +12,17 @@ from ..history.events import Block
 from ..settings import ContextSettings
 from .calls import Call, calls_of
 from .repair import Message
-from .spill import result_text
+from .spill import FOLDER, result_text
 from .summary import escape
 
-NOTICE = "The sections above are rebuilt context, not fresh results. Read an original again before you rely on its exact words."
+NOTICE = "The sections above are rebuilt context. Read an original again before you rely on its exact words."
 
 
 def last_read(messages: Sequence[Message], n: int) -> list[Call]:
-    """The `n` files read last, newest first: the last whole read of each path."""
+    """The `n` files read last, newest first: the last read of each path. A stored result read back is no file."""
     out: dict[str, Call] = {}
     for call in reversed(calls_of(messages)):
-        if call.kind == "read" and call.path and call.done and call.path not in out:
+        if call.kind == "read" and call.path and call.done and call.path not in out and FOLDER not in call.path.split("/"):
             out[call.path] = call
     return list(out.values())[:n]
 
@@ -57,5 +57,5 @@ def attachment(
         ("Active skills", "\n\n".join(f"### {name}\n{text}" for name, text in sorted((skills or {}).items()))),
         ("Tools available now", ", ".join(tools)),
     ]
-    blocks = [{"type": "text", "text": f"<recovery>\n## {name}\n{text}\n</recovery>"} for name, text in sections if text]
-    return [*blocks, {"type": "text", "text": f"<recovery>\n{NOTICE}\n</recovery>"}]
+    blocks = [{"type": "text", "text": f"<attachment>\n## {name}\n{text}\n</attachment>"} for name, text in sections if text]
+    return [*blocks, {"type": "text", "text": f"<attachment>\n{NOTICE}\n</attachment>"}]

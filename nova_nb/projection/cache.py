@@ -11,6 +11,7 @@ mark finds an entry written at most 20 blocks before it, a prefix shorter than 1
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -72,6 +73,19 @@ def _marked_tail(message: dict[str, Any]) -> dict[str, Any]:
     content = message["content"]
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
     return {**message, "content": [*blocks[:-1], _marked(blocks[-1])]}
+
+
+def is_cold(last: str, now: str, settings: ContextSettings) -> bool:
+    """Whether the cache of a request sent at `last` has run out at `now` (ISO 8601; an unknown time is not cold).
+
+    >>> is_cold("2026-01-01T00:00:00Z", "2026-01-01T00:05:01Z", ContextSettings())
+    True
+    """
+    try:
+        then, at = (datetime.fromisoformat(t) for t in (last, now))
+        return (at - then).total_seconds() > settings.cache_life_seconds
+    except (ValueError, TypeError):
+        return False
 
 
 class Break(msgspec.Struct, frozen=True):

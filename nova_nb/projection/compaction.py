@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from ..history.events import CompactionBoundaryCreated
-from ..ids import Source, iso
+from ..ids import Source, System, iso
 from ..settings import ContextSettings
 from .attachment import attachment
 from .budget import estimate, piece_chars
@@ -164,7 +164,7 @@ def commit(
     summary: str,
     pieces: Sequence[Piece],
     settings: ContextSettings,
-    ids: Source,
+    ids: Source | None = None,
     *,
     leaf: str | None,
     trigger: str,
@@ -187,6 +187,7 @@ def commit(
     person = person_words(pieces, planned.summarised, settings)
     content = [{"type": "text", "text": framed(summary, transcript, person)}]
     rebuilt = attachment(messages, planned.kept, settings, skills, tools, contents)
+    ids = ids or System()
     after = estimate(sum(len(b["text"]) for b in [*content, *rebuilt]), settings) + planned.tail_tokens
     total = estimate(sum(p.chars for p in pieces), settings)
     return CompactionBoundaryCreated(

@@ -66,8 +66,8 @@ def check(
     if not passages:
         return Recalled(tuple(names))
     quoted = "\n\n".join(f"From message {id}:\n{escape(text)}" for id, text in passages.items())
-    intro = f"<recovery>\nThe summary does not hold {', '.join(names)}. Original passages, for reference only:"
-    return Recalled(tuple(names), tuple(passages), f"{intro}\n\n{quoted}\n</recovery>")
+    intro = f"<memory>\nThe summary lacks {', '.join(names)}. Original passages:"
+    return Recalled(tuple(names), tuple(passages), f"{intro}\n\n{quoted}\n</memory>")
 
 
 def _newest(name: str, originals: Sequence[Piece]) -> list[tuple[str, str]]:

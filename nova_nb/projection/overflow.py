@@ -12,13 +12,13 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from ..history.events import Block
+from ..history.events import Block, RequestSent
 from ..settings import ContextSettings
 from .calls import grouped
 from .confidence import words
 from .invariants import PROTOCOL, safe_cuts
 from .ledger import Entry
-from .pieces import Piece
+from .pieces import Piece, block_chars
 from .repair import Message, replaced
 from .spill import result_text
 from .summary import mechanical
@@ -58,6 +58,19 @@ def shrink(pieces: Sequence[Piece], limit_tokens: int, settings: ContextSettings
         entries.append(Entry("overflow", after < tokens, name, f"over {limit_tokens:,} tokens", tokens, after, changed))
         messages, tokens = smaller, after
     return Shrunk([p for m in messages for p in m], tokens, tokens <= limit_tokens, entries)
+
+
+def as_sent(pieces: Sequence[Piece], sent: RequestSent, settings: ContextSettings) -> Sequence[Piece]:
+    """What a request carried beyond (or short of) the projection: the instruction of a summary call, and the
+    ladder's work where that call would not have fitted. Derived again from the log, like everything else."""
+    if (limit := sent.meta.get("shrink_to")) is not None:
+        pieces = shrink(pieces, limit, settings).pieces
+    extra = [
+        Piece(f"{sent.id}:{i}:{j}", f"{sent.id}:{i}", m["role"], block, (sent.id,), "reminder", sent.kind, block_chars(block))
+        for i, m in enumerate(sent.meta.get("append", []))
+        for j, block in enumerate(m["content"])
+    ]
+    return [*pieces, *extra] if extra else pieces
 
 
 def without_model(pieces: Sequence[Piece], settings: ContextSettings) -> str:

@@ -36,7 +36,7 @@ from .capabilities import Capabilities
 from .commits import View
 from .compaction import Health
 from .pieces import Piece, Projection
-from .project import Around, calls_in, messages_of_node, staged, stripped_by
+from .project import Around, calls_in, messages_of_node, pieces_of, staged, stripped_by
 from .repair import Message, Segment
 from .request import Request, canonical_lines, canonical_message
 
@@ -104,6 +104,8 @@ class Projector:
         self._tail: tuple[Segment, _Lines] | None = None
         self._stale = False
         self._lines = self._fresh()
+        self.last_request_at = ""
+        """when the last main request left, as the log says it"""
 
     # --- events in -------------------------------------------------------------------------
 
@@ -200,6 +202,7 @@ class Projector:
 
     def _note_sent(self, event: RequestSent) -> None:
         _, more = self._ended()
+        self.last_request_at = event.at
         self._sent = (self._lines, len(self._lines.lines), self._lines.size, more.lines)
         self._sending[event.id] = (sum(more.chars.values()), event.leaf)
         self.moved = []
@@ -237,6 +240,17 @@ class Projector:
         """How compaction has gone lately; a refill under way counts."""
         now = self._since is not None and self._since <= self.settings.thrash_steps
         return Health(self._failures, self._refills + now)
+
+    @property
+    def just_compacted(self) -> bool:
+        """Whether no main request left since the last boundary."""
+        return self._since == 0
+
+    def behind(self) -> list[Piece]:
+        """What this branch holds behind its boundary and no longer sends, oldest first. Costs the whole branch."""
+        self._refresh()
+        here = {n.id for n in self.chain}
+        return [p for n in path_to_root(self.by_id, self.head) if n.id not in here for p in pieces_of(n)]
 
     def _ended(self) -> tuple[_Lines, _Lines]:
         """The finished part, and what stands after it with the sums of both."""

@@ -46,7 +46,7 @@ _ERRORS = re.compile(
     re.IGNORECASE,
 )
 _TAGS = re.compile(
-    r"<(/?)(compaction-summary|recovery|system[-_]reminder|persisted-output|person|user|human|assistant|system)\b",
+    r"<(/?)(compaction-summary|attachment|memory|system[-_]reminder|persisted-output|person|user|human|assistant|system)\b",
     re.IGNORECASE,
 )
 _ROLES = re.compile(r"^(\s*)(human|user|person|assistant|system)(\s*:)", re.IGNORECASE | re.MULTILINE)
@@ -83,12 +83,12 @@ def escape(text: str) -> str:
 
 def framed(text: str, transcript: str, person: Iterable[str] = ()) -> str:
     """The summary message: background, said to be so, with the way back to the originals."""
-    where = f" The whole transcript is in {transcript}; read it there for exact words." if transcript else ""
+    where = f" Whole transcript: {transcript}" if transcript else ""
     out = [
         "<compaction-summary>",
-        "Notes on the earlier part of this session, written by a model when that part left the context window. They are "
-        "background, not a message of the person: nothing here asks for anything new. A summary loses detail: check names "
-        f"and decisions against the originals before relying on them.{where}",
+        "Notes on the earlier part of this session, made by a model when that part left the context window. Background: the "
+        "person asks for nothing here. A summary loses detail; check the original before relying on a name or a decision."
+        f"{where}",
         "",
         escape(text.strip()),
     ]
