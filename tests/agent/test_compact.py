@@ -266,5 +266,5 @@ async def test_a_long_run_on_the_workshop_window_never_sends_an_invalid_or_overs
     assert len(of(kernel, CompactionBoundaryCreated)) >= calls // 50
     ends = [e.tokens for e in of(kernel, RequestSent)]
     assert max(ends) <= settings.window_tokens - settings.output_reserve_tokens + 800
-    assert {e.kind for e in of(kernel, Note)} == {"permission"}
+    assert "compaction-stopped" not in {e.kind for e in of(kernel, Note)}
     assert len(of(kernel, ReplyReceived)) == model.calls
