@@ -111,11 +111,15 @@ def projections(log: Log, steps: Iterable[int | None]) -> Iterator[tuple[int | N
             number += 1
             if number in wanted:
                 left -= 1
-                now = made.projection()
-                yield number, msgspec.structs.replace(now, pieces=as_sent(now.pieces, event, made.settings))
+                yield number, with_appended(made.projection(), event, made.settings)
         made.add(event)
     if None in wanted:
         yield None, made.projection()
+
+
+def with_appended(projection: Projection, sent: RequestSent, settings: ContextSettings | None = None) -> Projection:
+    """The projection as one request carried it: see `as_sent`."""
+    return msgspec.structs.replace(projection, pieces=as_sent(projection.pieces, sent, settings or ContextSettings()))
 
 
 def body(log: Log, projection: Projection, step: int | None = None) -> dict[str, Any] | None:
