@@ -22,6 +22,7 @@ FORMATS: tuple[str, ...] = (
     "mini_swe_agent",
     "letta",
     "atif",
+    "cline",
     "openai_agents",
     "langgraph",
     "inspect_log",

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from nova_nb.errors import NovaError
 from nova_nb.foreign import (
     atif,
+    cline,
     inspect_log,
     langgraph,
     letta,
@@ -28,6 +29,7 @@ from nova_nb.foreign import (
 from nova_nb.projection.pieces import messages_of
 from nova_nb.projection.request import Request
 from tests.foreign import test_atif as a
+from tests.foreign import test_cline as c
 from tests.foreign import test_inspect_log as i
 from tests.foreign import test_langgraph as g
 from tests.foreign import test_letta as le
@@ -61,6 +63,25 @@ DOCUMENTS: dict[str, tuple[Any, Any]] = {
     "swe-agent": (swe_agent, TRAJ),
     "letta": (letta, {"agents": [le.AGENT]}),
     "atif": (atif, ATIF),
+    "cline": (
+        cline,
+        {
+            "version": 1,
+            "sessionId": "s",
+            "system_prompt": "You help.",
+            "messages": [
+                *c.TALK[:2],
+                {
+                    **c.TALK[2],
+                    "id": "x",
+                    "metadata": {"kind": "compaction", "usageBefore": {"inputTokens": 3}},
+                    "metrics": {"inputTokens": 5},
+                },
+                *c.TALK[3:],
+            ],
+        },
+    ),
+    "roo": (cline, [{**c.TALK[0], "condenseParent": "k"}, {**c.TALK[1], "isSummary": True, "condenseId": "k"}, *c.TALK[2:]]),
     "anthropic": (request_body, r.ANTHROPIC),
     "chat": (request_body, {**r.CHAT, "response": {"choices": [{"message": {"role": "assistant", "content": "Done."}}]}}),
     "responses": (request_body, r.RESPONSES),
