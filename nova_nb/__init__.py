@@ -31,7 +31,7 @@ __all__ = ["AgentKernel", "ContextSettings", "NovaError", "Session", "list_sessi
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)
-    if name in {"errors", "examples", "magics", "settings"}:
+    if name in {"errors", "examples", "ids", "magics", "settings"}:
         return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module 'nova_nb' has no attribute {name!r}")
 

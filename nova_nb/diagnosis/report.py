@@ -113,6 +113,11 @@ class Diagnosis(_Frozen):
         """Findings with role "cause"."""
         return tuple(f for f in self.findings if f.role == "cause")
 
+    def __repr__(self) -> str:
+        c = self.counts
+        sets = f"on disk {c.on_disk}, reachable {_or_unknown(c.reachable)}, in request {_or_unknown(c.in_request)}"
+        return f"<Diagnosis {self.verdict}: {sets}, {len(self.findings)} findings>"
+
     def __str__(self) -> str:
         c = self.counts
         share = "?" if c.reachable is None else f"{c.reachable}"
