@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence, Set
 
-from .events import BranchSelected, CompactionBoundaryCreated, Event, MessageAppended
+from .events import BranchSelected, CompactionBoundaryCreated, Event, MessageAppended, PromptSet, RuntimeStateCheckpointed
 
 Node = MessageAppended | CompactionBoundaryCreated
 """Events that are nodes of the chain."""
@@ -70,7 +70,8 @@ def path_to_root(by_id: dict[str, Node], leaf: str | None) -> list[Node]:
 
 def carried(events: Sequence[Event], leaf: str | None, path: Set[str] | None = None) -> list[int]:
     """Positions of the events that give the way to `leaf` its meaning: its nodes, and what was logged while the head
-    was one of them (prompts, commits, requests, checkpoints). What happened on other branches is left out.
+    was one of them (commits, requests, …). What happened on other branches is left out, but for prompts and
+    checkpoints: they are of the session, whatever branch it was on.
 
     `path` are the ids of the way, when they are known already.
     """
@@ -83,7 +84,7 @@ def carried(events: Sequence[Event], leaf: str | None, path: Set[str] | None = N
             on = event.id in path
         elif isinstance(event, BranchSelected):
             on = event.leaf is None or event.leaf in path
-        if on:
+        if on or isinstance(event, PromptSet | RuntimeStateCheckpointed):
             out.append(i)
     return out
 

@@ -226,6 +226,7 @@ def _open(directory: Path, ids: clock.Source) -> LiveLog:
         past=past,
         ids=ids,
         places=loaded.places,
+        steps=loaded.steps,
         older=None if loaded.whole else lambda: load_whole(directory),
     )
     if len(live.events) <= 1:

@@ -96,6 +96,7 @@ class LiveLog:
         past: Iterable[Path] = (),
         ids: clock.Source | None = None,
         places: dict[str, Place] | None = None,
+        steps: int = 0,
         older: Callable[[], Loaded] | None = None,
     ) -> None:
         self.directory = directory
@@ -105,6 +106,8 @@ class LiveLog:
         self.chain: list[Node] = []
         """active chain, oldest first: the boundary, the messages it keeps, then what came after"""
         self.artifacts = None if directory is None else Artifacts(directory, tuple(past))
+        self.steps = steps
+        """the highest number of a model call so far, loaded or not; the next is one more"""
         self.reloads = 0
         self._store = store or Memory()
         self._source = ids or clock.System()
@@ -243,6 +246,8 @@ class LiveLog:
             if event.leaf != self.head:
                 self.chain = walk(self._nodes, event.leaf)
             self.head = event.leaf
+        elif isinstance(event, RequestSent):
+            self.steps = max(self.steps, event.step)
         elif isinstance(event, ProjectionCommitted):
             self._commits.append((event.leaf or self.head, event))
         elif isinstance(event, ProjectionUndone):
@@ -264,7 +269,12 @@ class LiveLog:
             *commits,
         ]
         places = {event.id: self._places[event.id] for event in wanted if event is not None}
-        return Note(id=f"{boundary.id}:anchor", at=boundary.at, kind="anchor", meta={"boundary": boundary.id, "places": places})
+        return Note(
+            id=f"{boundary.id}:anchor",
+            at=boundary.at,
+            kind="anchor",
+            meta={"boundary": boundary.id, "steps": self.steps, "places": places},
+        )
 
 
 def without_thinking(event: Event) -> Event:

@@ -57,6 +57,8 @@ class Loaded:
     places: dict[str, Place] = field(default_factory=dict)
     damage: list[Damage] = field(default_factory=list)
     whole: bool = False
+    steps: int = 0
+    """the highest number of a model call met, also of those that were not loaded"""
 
 
 def load(directory: Path) -> Loaded:
@@ -84,7 +86,8 @@ def load_whole(directory: Path) -> Loaded:
     places: dict[str, Place] = {
         row.event.id: row.offset if row.depth == 0 else (row.depth, row.offset) for row in rows if isinstance(row.event, PLACED)
     }
-    return Loaded([row.event for row in rows], places, damage + bad, True)
+    steps = max((row.event.step for row in rows if isinstance(row.event, RequestSent)), default=0)
+    return Loaded([row.event for row in rows], places, damage + bad, True, steps)
 
 
 class _Scan:
@@ -101,6 +104,7 @@ class _Scan:
         self.anchor: Note | None = None
         self.anchors: dict[str, Note] = {}
         self.anchor_depth: dict[str, int] = {}
+        self.steps = 0
         self.at_start = False
 
     def know(self, head: str | None) -> None:
@@ -125,9 +129,13 @@ class _Scan:
                     self.need.add(event.parent)
         elif isinstance(event, BranchSelected):
             self.know(event.leaf)
+        elif isinstance(event, RequestSent):
+            self.steps = max(self.steps, event.step)
         elif isinstance(event, Note) and event.kind == "anchor":
             of = str(event.meta.get("boundary"))
             self.anchors[of], self.anchor_depth[of] = event, depth
+            steps = event.meta.get("steps")
+            self.steps = max(self.steps, steps if isinstance(steps, int) else 0)
 
     @property
     def done(self) -> bool:
@@ -205,7 +213,9 @@ def _assemble(found: list[Part], scan: _Scan) -> Loaded | None:
         e.id: offset if depth == 0 else (depth, offset) for depth, offset, e in live if isinstance(e, PLACED)
     }
     start: list[Event] = [found[0].start] if found[0].start is not None else []
-    return Loaded(start + [e for _, _, e in live], places, [], scan.at_start and not skipped and scan.boundary is None)
+    return Loaded(
+        start + [e for _, _, e in live], places, [], scan.at_start and not skipped and scan.boundary is None, scan.steps
+    )
 
 
 def _merged(live: list[Row], boundary: CompactionBoundaryCreated, before: list[Row]) -> list[Row]:
