@@ -8,9 +8,10 @@ be reproducible, or a replay passes `Fixed()` and gets the same log byte for byt
 from __future__ import annotations
 
 import itertools
+import os
 import time
-import uuid
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Protocol
 
 
@@ -33,7 +34,7 @@ class System:
         return time.time()
 
     def new_id(self, kind: str = "m") -> str:
-        return f"{kind}_{int(time.time() * 1000):011x}{uuid.uuid4().hex[:12]}"
+        return f"{kind}_{int(time.time() * 1000):011x}{os.urandom(6).hex()}"
 
 
 class Fixed:
@@ -59,4 +60,10 @@ class Fixed:
 
 def iso(seconds: float) -> str:
     """Seconds since the epoch as ISO 8601 in UTC with milliseconds: '2026-01-01T00:00:00.000Z'."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    second, micro = divmod(round(seconds * 1_000_000), 1_000_000)
+    return f"{_second(second)}.{micro // 1000:03d}Z"
+
+
+@lru_cache(2)
+def _second(second: int) -> str:
+    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S")

@@ -31,7 +31,8 @@ def place(found: list[Part], loaded: Loaded, at: str | None) -> tuple[list[Part]
         head = head_of(loaded.events)
         return found, head if head is not None or len(found) == 1 else found[1].node, whole_lines(found[0])
     for depth, part in enumerate(found):
-        end = end_of(part, at)
+        left_here = depth + 1 < len(found) and found[depth + 1].node == at
+        end = end_of(part, at, left_here)
         if end is not None:
             return found[depth:], at, end
     raise UsageError(f"session {found[0].path.parent.name} has no message {at!r}; take an id from its chain or its branches")
@@ -45,17 +46,20 @@ def whole_lines(part: Part) -> int:
         return data.rfind(b"\n") + 1
 
 
-def end_of(part: Part, node: str) -> int | None:
-    """Where in a file the last thing ends that was logged while `node` was the head; None when it has no such node."""
+def end_of(part: Part, node: str, at_start: bool) -> int | None:
+    """Where in a file the last thing ends that was logged while `node` was the head; None when it never was.
+
+    `at_start` says whether it is the head when the file begins (a fork begins where it left its parent).
+    """
     if not part.end:
         return None
     id = msgspec.json.encode(node)
     with part.path.open("rb") as file, mmap.mmap(file.fileno(), part.end, access=mmap.ACCESS_READ) as data:
         begin = _last(data, 0, b'"id":' + id, lambda e: isinstance(e, Node) and e.id == node)
-        if begin is None:
+        again = _last(data, begin or 0, b'"leaf":' + id, lambda e: isinstance(e, BranchSelected) and e.leaf == node)
+        if begin is None and again is None and not at_start:
             return None
-        again = _last(data, begin, b'"leaf":' + id, lambda e: isinstance(e, BranchSelected) and e.leaf == node)
-        end = data.find(b"\n", begin if again is None else again) + 1
+        end = data.find(b"\n", max(begin or 0, again or 0)) + 1
         while 0 < end < part.end:
             stop = data.find(b"\n", end)
             if stop < 0 or any(isinstance(e, Node | BranchSelected) for e in decode(data[end:stop])[0]):

@@ -31,7 +31,7 @@ from .journal import Journal
 from .lease import Lease
 from .live import LiveLog
 from .reading import LOG, PAST, Part, parts
-from .tail import load, load_whole
+from .tail import load, load_whole, uncollected
 
 META = "meta.json"
 FORKS = "forks"
@@ -49,23 +49,15 @@ class Meta(msgspec.Struct, frozen=True, omit_defaults=True):
     """{"session", "node", …} of the place it was forked from"""
 
 
-class _Leased:
+class _Leased(Journal):
     """A journal and the right to write to it, released together."""
 
-    def __init__(self, journal: Journal, lease: Lease) -> None:
-        self._journal, self._lease = journal, lease
-        self.append = journal.append
-
-    @property
-    def size(self) -> int:
-        return self._journal.size
-
-    @property
-    def at(self) -> int:
-        return self._journal.at
+    def __init__(self, path: Path, policy: str, lease: Lease) -> None:
+        super().__init__(path, policy)
+        self._lease = lease
 
     def close(self) -> None:
-        self._journal.close()
+        super().close()
         self._lease.release()
 
 
@@ -210,25 +202,25 @@ def _begin(
 def _open(directory: Path, ids: clock.Source) -> LiveLog:
     lease = Lease(directory, clock.iso(ids.now()))
     try:
-        loaded = load(directory)
-        first = loaded.events[0] if loaded.events else None
-        settings = first.settings if isinstance(first, SessionStarted) else {}
-        journal = Journal(directory / LOG, str(settings.get("fsync", "durable")))
-        past = past_directories(directory, parts(directory)[0]) if (directory / PAST).is_dir() else []
+        with uncollected():
+            loaded = load(directory)
+            first = loaded.events[0] if loaded.events else None
+            start = first if isinstance(first, SessionStarted) else SessionStarted(id="", session=directory.name)
+            past = past_directories(directory, parts(directory)[0]) if (directory / PAST).is_dir() else []
+            live = LiveLog(
+                _Leased(directory / LOG, str(start.settings.get("fsync", "durable")), lease),
+                loaded.events,
+                session_id=start.session,
+                directory=directory,
+                past=past,
+                ids=ids,
+                places=loaded.places,
+                steps=loaded.steps,
+                older=None if loaded.whole else lambda: load_whole(directory),
+            )
     except BaseException:
         lease.release()
         raise
-    live = LiveLog(
-        _Leased(journal, lease),
-        loaded.events,
-        session_id=first.session if isinstance(first, SessionStarted) else directory.name,
-        directory=directory,
-        past=past,
-        ids=ids,
-        places=loaded.places,
-        steps=loaded.steps,
-        older=None if loaded.whole else lambda: load_whole(directory),
-    )
     if len(live.events) <= 1:
         _title_later(live)
     for note in report(live, loaded.damage, lease.dead):

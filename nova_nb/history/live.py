@@ -235,12 +235,16 @@ class LiveLog:
     def _fold(self, event: Event) -> None:
         self.events.append(event)
         self._ids.add(event.id)
-        if isinstance(event, Node):
+        if isinstance(event, MessageAppended):  # most events by far: asked first
             self._nodes[event.id] = event
-            if isinstance(event, CompactionBoundaryCreated) or event.parent != self.head:
-                self.chain = walk(self._nodes, event.id)
-            else:
+            if event.parent == self.head:
                 self.chain.append(event)
+            else:
+                self.chain = walk(self._nodes, event.id)
+            self.head = event.id
+        elif isinstance(event, CompactionBoundaryCreated):
+            self._nodes[event.id] = event
+            self.chain = walk(self._nodes, event.id)
             self.head = event.id
         elif isinstance(event, BranchSelected):
             if event.leaf != self.head:

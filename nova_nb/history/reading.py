@@ -42,16 +42,15 @@ _HEAD = re.compile(
 
 def decode(line: bytes) -> tuple[list[Event], str, str]:
     """Events of one line without its end, the kind of damage ("" for none), and a clause that says what it is."""
-    kind = clause = ""
     try:
-        body = line
-        if line[-18:-10] == _CRC:
-            if crc32(memoryview(line)[:-18]) == int(line[-10:-2], 16):
-                body = line[:-18] + b"}"
-            else:
-                kind, clause = "checksum", "changed after it was written (its checksum differs)"
         event = from_json(line)
-        return [event if not isinstance(event, UnknownEvent) else from_json(body)], kind, clause
+        if line[-18:-10] != _CRC:
+            return [event], "", ""
+        if isinstance(event, UnknownEvent):
+            event = from_json(line[:-18] + b"}")  # its bytes without the checksum, which an append adds again
+        if crc32(memoryview(line)[:-18]) == int(line[-10:-2], 16):
+            return [event], "", ""
+        return [event], "checksum", "changed after it was written (its checksum differs)"
     except (ValueError, RecursionError):  # msgspec's errors are ValueErrors
         pass
     values, kind, clause = recover(line)

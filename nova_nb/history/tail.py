@@ -11,15 +11,17 @@ is read from its start.
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
-from .chain import Node, carried
+from .chain import carried
 from .events import (
     BranchSelected,
     CompactionBoundaryCreated,
@@ -65,14 +67,15 @@ def load(directory: Path) -> Loaded:
     """The session in `directory`, read from the end of its log only as far as its active chain needs."""
     found, damage = parts(directory)
     scan = _Scan()
-    for depth, part in enumerate(found):
-        if depth:
-            scan.know(part.node)
-        if _scan(part, depth, scan):
-            break
-    else:
-        scan.at_start = True
-    loaded = _assemble(found, scan)
+    with uncollected():
+        for depth, part in enumerate(found):
+            if depth:
+                scan.know(part.node)
+            if _scan(part, depth, scan):
+                break
+        else:
+            scan.at_start = True
+        loaded = _assemble(found, scan)
     if loaded is None:
         return load_whole(directory)
     loaded.damage = damage + [_numbered(found[0].path, offset, d) for offset, d in reversed(scan.damage)]
@@ -88,6 +91,18 @@ def load_whole(directory: Path) -> Loaded:
     }
     steps = max((row.event.step for row in rows if isinstance(row.event, RequestSent)), default=0)
     return Loaded([row.event for row in rows], places, damage + bad, True, steps)
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """No garbage collection meanwhile: values are only made here, and looking through them again and again is a third of the time."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 class _Scan:
@@ -115,18 +130,23 @@ class _Scan:
                 self.need.add(head)
 
     def take(self, depth: int, event: Event) -> None:
-        if isinstance(event, Node):
+        if isinstance(event, MessageAppended):  # most events by far: asked first
+            if not self.known:
+                self.know(event.id)
+            if event.id in self.need:
+                self.need.remove(event.id)
+                self.path.add(event.id)
+                if event.parent is not None and self.boundary is None:
+                    self.need.add(event.parent)
+        elif isinstance(event, CompactionBoundaryCreated):
             self.know(event.id)
             if event.id in self.need:
-                self.need.discard(event.id)
+                self.need.remove(event.id)
                 self.path.add(event.id)
-                if isinstance(event, CompactionBoundaryCreated):
-                    if self.boundary is None:
-                        self.boundary = event
-                        self.anchor = self.anchors.get(event.id)
-                        self.need.update(id for id in event.kept if id not in self.path)
-                elif event.parent is not None and self.boundary is None:
-                    self.need.add(event.parent)
+                if self.boundary is None:
+                    self.boundary = event
+                    self.anchor = self.anchors.get(event.id)
+                    self.need.update(id for id in event.kept if id not in self.path)
         elif isinstance(event, BranchSelected):
             self.know(event.leaf)
         elif isinstance(event, RequestSent):
@@ -144,13 +164,14 @@ class _Scan:
 
 def _scan(part: Part, depth: int, scan: _Scan) -> bool:
     """Read one file backwards; True when nothing older is needed."""
+    rows = scan.rows
     fd = os.open(part.path, os.O_RDONLY)
     try:
         for offset, line, ended in rows_from_end(fd, part.end):
             if scan.known and line.startswith(_MESSAGE):
-                id = line[len(_MESSAGE) : line.find(b'"', len(_MESSAGE))]
-                if id.decode("utf-8", "replace") not in scan.need and b"\\" not in id:
-                    scan.rows.append((depth, offset, None))
+                id = line[len(_MESSAGE) : line.find(b'"', len(_MESSAGE))].decode("utf-8", "replace")
+                if id not in scan.need and "\\" not in id:
+                    rows.append((depth, offset, None))
                     continue
             events, kind, clause = decode(line)
             if kind:
@@ -159,7 +180,7 @@ def _scan(part: Part, depth: int, scan: _Scan) -> bool:
                 if depth == 0:
                     scan.damage.append((offset, Damage(0, kind, clause, len(events))))
             for event in reversed(events):
-                scan.rows.append((depth, offset, event))
+                rows.append((depth, offset, event))
                 scan.take(depth, event)
             if scan.done:
                 return True
@@ -200,10 +221,10 @@ def rows_from_end(fd: int, end: int) -> Iterator[tuple[int, bytes, bool]]:
 def _assemble(found: list[Part], scan: _Scan) -> Loaded | None:
     """Events in the order of the log; None when the boundary has no anchor or the anchor does not hold."""
     rows = [row for row in reversed(scan.rows) if not isinstance(row[2], SessionStarted)]
-    skipped = any(event is None for _, _, event in rows)
+    skipped = any(row[2] is None for row in rows)
     stand_in = MessageAppended(id="", role="", content=[])
     kept = carried([event or stand_in for _, _, event in rows], None, scan.path)
-    live = [(depth, offset, event) for depth, offset, event in (rows[i] for i in kept) if event is not None]
+    live = cast(list[Row], [rows[i] for i in kept])  # a message that was not decoded is on no path that is kept
     if scan.boundary is not None:
         before = None if scan.anchor is None else _named(found, scan.anchor, scan.anchor_depth[scan.boundary.id])
         if before is None:
