@@ -88,18 +88,16 @@ class Transcript:
 
     @cached_property
     def groups(self) -> dict[str, list[int]]:
-        """Rows of each answer (`message.id`), in file order. Repeated uuids are left out."""
+        """Rows of each answer (`message.id`, or a row's own id without one), in file order. Repeated uuids are left out."""
         groups: dict[str, list[int]] = defaultdict(list)
         for i in self.spoken:
-            message = self.rows[i].message
-            if self.rows[i].type == "assistant" and message is not None and message.id is not None:
-                groups[message.id].append(i)
+            if self.rows[i].type == "assistant":
+                groups[_answer(self.rows[i])].append(i)
         return dict(groups)
 
     def group(self, i: int) -> list[int]:
         """The rows of the same answer as row i."""
-        message = self.rows[i].message
-        return self.groups.get(message.id, [i]) if message is not None and message.id is not None else [i]
+        return self.groups.get(_answer(self.rows[i]), [i])
 
     @cached_property
     def results(self) -> dict[int, list[int]]:
@@ -237,6 +235,10 @@ class Transcript:
         if boundary.kept:
             return boundary.kept[-1]
         return next((i for i in reversed(self.spoken) if i < boundary.at and self.own(i)), None)
+
+
+def _answer(row: Row) -> str:
+    return (row.message.id if row.message is not None else None) or row.uuid or ""
 
 
 def is_result(row: Row) -> bool:

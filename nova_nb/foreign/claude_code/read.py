@@ -127,7 +127,7 @@ def kind_of(row: Row, data: dict[str, Any]) -> str:
     """`type/subtype` of a row that is no message; an attachment's or a progress row's own type is its subtype."""
     inner = {"attachment": data.get("attachment"), "progress": data.get("data")}.get(row.type)
     sub = inner.get("type") if isinstance(inner, dict) else row.subtype
-    return f"{row.type}/{sub}" if isinstance(sub, str) and sub else row.type
+    return f"{row.type}/{sub}" if isinstance(sub, str) and sub else row.type or "untyped"
 
 
 def preserved(about: dict[str, Any]) -> list[str]:
@@ -250,6 +250,8 @@ def _infos(file: Path) -> list[SessionInfo]:
 
 
 _SESSION = re.compile(rb'"sessionId"\s*:\s*"([^"]{1,80})"')
+_AGENT = re.compile(rb'"agentId"\s*:\s*"')
+_SIDE = re.compile(rb'"isSidechain"\s*:\s*true')
 _TITLE = re.compile(rb'"(?:summary|aiTitle|customTitle)"\s*:\s*("(?:[^"\\]|\\.){0,300}")')
 
 
@@ -260,7 +262,7 @@ def _info(file: Path, first: bytes) -> SessionInfo:
         tail = handle.read()
     times = _TIME.findall(tail) or _TIME.findall(first)
     line = first.partition(b"\n")[0]
-    agent = b'"agentId":"' in line and b'"isSidechain":true' in line
+    agent = _AGENT.search(line) is not None and _SIDE.search(line) is not None
     inside = _SESSION.findall(first)
     title = _TITLE.search(tail) or _TITLE.search(first)
     return SessionInfo(

@@ -14,6 +14,7 @@ import msgspec
 
 from ...history.events import Block, Event, ForeignRow
 from ...projection.pieces import Piece, block_chars, messages_of
+from .schema import blocks
 
 _encoder = msgspec.json.Encoder(order="sorted")
 
@@ -21,8 +22,8 @@ _encoder = msgspec.json.Encoder(order="sorted")
 def message_hash(message: dict[str, Any]) -> str:
     """SHA-256 of a message as compact JSON with sorted keys, cache marks left out, a string as one text block."""
     content = message.get("content")
-    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-    return hashlib.sha256(_encoder.encode({"role": message.get("role"), "content": _unmarked(blocks)})).hexdigest()
+    unmarked = _unmarked([{"type": "text", "text": content}] if isinstance(content, str) else content)
+    return hashlib.sha256(_encoder.encode({"role": message.get("role"), "content": unmarked})).hexdigest()
 
 
 def _unmarked(value: Any) -> Any:
@@ -66,7 +67,7 @@ def recorded(events: list[Event]) -> Recorded:
         if event.kind == "api-request-blob":
             message = data.get("message")
             if isinstance(message, dict) and isinstance(data.get("hash"), str):
-                out.blobs[data["hash"]] = {"role": message.get("role"), "content": _list(message.get("content"))}
+                out.blobs[data["hash"]] = {"role": message.get("role"), "content": blocks(message.get("content"))}
         elif event.kind == "api-request-shape":
             if isinstance(data.get("shape"), dict) and isinstance(data.get("shapeHash"), str):
                 out.shapes[data["shapeHash"]] = data["shape"]
@@ -78,12 +79,6 @@ def recorded(events: list[Event]) -> Recorded:
             whole = isinstance(tail, list) and (not data.get("base") or (base is not None and base.whole))
             out.sent.setdefault(data["id"], Sent(event, hashes, whole))
     return out
-
-
-def _list(content: Any) -> list[Block]:
-    if isinstance(content, str):
-        return [{"type": "text", "text": content}]
-    return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
 
 
 def pieces_as_recorded(messages: list[dict[str, Any]], rebuilt: list[Piece], row: str) -> list[Piece]:
@@ -118,4 +113,4 @@ def prompt(found: Recorded, sent: Sent) -> tuple[list[Block] | None, list[dict[s
         if isinstance(params, dict)
         else {}
     )
-    return _list(system) if system is not None else None, tools if isinstance(tools, list) else None, known
+    return blocks(system) if system is not None else None, tools if isinstance(tools, list) else None, known

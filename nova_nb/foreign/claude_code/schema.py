@@ -115,8 +115,17 @@ _FLAGS = {name: _NAMES[name] for name in ("sidechain", "hidden", "summary", "api
 _KEYS = {name: key for name, key in _NAMES.items() if name not in _FLAGS and name != "message"}
 
 
+_TEXTS = {
+    "text": ("text",),
+    "thinking": ("thinking",),
+    "tool_use": ("id", "name"),
+    "tool_result": ("tool_use_id",),
+}
+"""Fields of each type of block that are texts; a reader of blocks may rely on it."""
+
+
 def blocks(content: Any) -> list[dict[str, Any]]:
-    """A message's content as a list of blocks: a string is one text block.
+    """A message's content as a list of blocks: a string is one text block; what is no block becomes a text.
 
     >>> blocks("hello")
     [{'type': 'text', 'text': 'hello'}]
@@ -125,6 +134,34 @@ def blocks(content: Any) -> list[dict[str, Any]]:
         return [{"type": "text", "text": content}]
     if not isinstance(content, list):
         return []
-    if all(type(block) is dict for block in content):
-        return content
-    return [block if isinstance(block, dict) else {"type": "text", "text": str(block)} for block in content]
+    return content if all(map(_sound, content)) else [_mended(block) for block in content]
+
+
+def _sound(block: Any) -> bool:
+    if type(block) is not dict:
+        return False
+    kind = block.get("type")
+    if type(kind) is not str:
+        return False
+    if kind == "tool_result":
+        inner = block.get("content", "")
+        if type(inner) is not str and not (type(inner) is list and all(map(_sound, inner))):
+            return False
+    return all(type(block.get(field)) is str for field in _TEXTS.get(kind, ()))
+
+
+def _mended(block: Any) -> dict[str, Any]:
+    """A block whose texts are texts, whatever stood there."""
+    if not isinstance(block, dict):
+        return {"type": "text", "text": _as_text(block)}
+    mended: dict[str, Any] = {**block, "type": _as_text(block.get("type", "unknown"))}
+    for field in _TEXTS.get(mended["type"], ()):
+        mended[field] = _as_text(mended.get(field))
+    if mended["type"] == "tool_result" and not isinstance(mended.get("content", ""), str):
+        inner = mended["content"]
+        mended["content"] = [_mended(part) for part in inner] if isinstance(inner, list) else _as_text(inner)
+    return mended
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else "" if value is None else str(value)

@@ -19,6 +19,7 @@ from typing import Any
 
 from ...history.events import Block, Event, ForeignRow, MessageAppended
 from ...projection.pieces import Piece, Projection, block_chars
+from .schema import blocks
 from .unwritten import text_of, unseen
 
 CLEARED = "[Old tool result content cleared]"
@@ -27,7 +28,7 @@ CLEARED = "[Old tool result content cleared]"
 PERSISTED = "<persisted-output>"
 
 
-@dataclass
+@dataclass(slots=True)
 class Part:
     """A block on its way to the wire."""
 
@@ -40,13 +41,26 @@ class Part:
     """a reminder that never becomes part of a result's text"""
 
 
-@dataclass
+@dataclass(slots=True)
 class Turn:
-    """Blocks that will be one message. `key` is the id of the row or answer it began with."""
+    """Blocks that will be one message. `key` is the id of the row or answer it began with; `results` counts the
+    results at its front."""
 
     role: str
     key: str
     parts: list[Part] = field(default_factory=list)
+    results: int = 0
+
+    def add(self, parts: list[Part]) -> Turn:
+        """A further user row of the message: its results go to the front, and a line end between neighbouring texts."""
+        if self.parts and parts and self.parts[-1].block.get("type") == "text" == parts[0].block.get("type"):
+            last = self.parts[-1]
+            last.block = {**last.block, "text": f"{last.block.get('text')}\n"}
+        results = [part for part in parts if part.block.get("type") == "tool_result"]
+        self.parts[self.results : self.results] = results
+        self.results += len(results)
+        self.parts += [part for part in parts if part.block.get("type") != "tool_result"] if results else parts
+        return self
 
 
 def project(events: Iterable[Event]) -> Projection:
@@ -111,9 +125,9 @@ def _turns(events: Iterable[Event], cleared: frozenset[str]) -> list[Turn]:
         parts = [part_of(event, block, cleared) for block in event.content]
         if event.role == "user":
             if turns and turns[-1].role == "user":
-                _join(turns[-1].parts, parts)
+                turns[-1].add(parts)
             else:
-                turns.append(Turn("user", event.id, parts))
+                turns.append(Turn("user", event.id).add(parts))
         elif event.group in answers:
             answers[event.group].parts += parts
         else:
@@ -138,15 +152,6 @@ def _reminders_first(events: Iterable[Event]) -> list[MessageAppended | ForeignR
     return out
 
 
-def _join(parts: list[Part], more: list[Part]) -> None:
-    """Two user rows as one message: results first, and a line end between neighbouring texts."""
-    if parts and more and parts[-1].block.get("type") == "text" == more[0].block.get("type"):
-        parts[-1].block = {**parts[-1].block, "text": f"{parts[-1].block['text']}\n"}
-    at = next((n for n, part in enumerate(parts) if part.block.get("type") != "tool_result"), len(parts))
-    parts[at:at] = [part for part in more if part.block.get("type") == "tool_result"]
-    parts += [part for part in more if part.block.get("type") != "tool_result"]
-
-
 def part_of(event: MessageAppended, block: Block, cleared: frozenset[str]) -> Part:
     """One block of a row, with what is known of how it differs from the whole."""
     sources = (event.id,)
@@ -159,7 +164,8 @@ def part_of(event: MessageAppended, block: Block, cleared: frozenset[str]) -> Pa
         if text.startswith(PERSISTED):
             return Part(block, sources, "preview", "output too large, written to a file", spilled_to(text))
     if event.meta.get("hidden"):
-        return Part(block, sources, "reminder", "put in by the harness, hidden on screen")
+        beside = not str(block.get("text")).startswith("<system-reminder>")
+        return Part(block, sources, "reminder", "put in by the harness, hidden on screen", beside=beside)
     return Part(block, sources)
 
 
@@ -193,17 +199,9 @@ def reminder_parts(event: ForeignRow) -> list[Part]:
         text = "" if unseen(kind, about) else text_of(about)
         reason = f"{kind}: the text it is about; the words around it are not in the file"
         return [Part({"type": "text", "text": text}, (event.id,), "reminder", reason)] if text else []
-    parts = []
-    for item in rendered:
-        content = item.get("content") if isinstance(item, dict) else None
-        contents = (
-            content if isinstance(content, list) else [{"type": "text", "text": content}] if isinstance(content, str) else []
-        )
-        for block in contents:
-            if isinstance(block, dict):
-                beside = data.get("renderedBesideToolResult") is True
-                parts.append(Part(block, (event.id,), "reminder", kind, beside=beside))
-    return parts
+    beside = data.get("renderedBesideToolResult") is True
+    items = [item.get("content") for item in rendered if isinstance(item, dict)]
+    return [Part(block, (event.id,), "reminder", kind, beside=beside) for item in items for block in blocks(item)]
 
 
 def _paired(turns: list[Turn], left: dict[str, tuple[str, str]]) -> list[Turn]:
@@ -250,34 +248,45 @@ def _leave(left: dict[str, tuple[str, str]], part: Part, layer: str, why: str) -
 def _folded(turns: list[Turn]) -> list[Turn]:
     """Reminders behind a result become part of its text."""
     for turn in turns:
-        if turn.role != "user":
+        if not any(part.state == "reminder" for part in turn.parts):
             continue
         parts: list[Part] = []
+        texts: list[str] = []
         for part in turn.parts:
-            into = parts[-1] if parts else None
+            text = part.block.get("text")
             if (
                 part.state == "reminder"
                 and not part.beside
-                and into is not None
-                and into.block.get("type") == "tool_result"
-                and part.block.get("type") == "text"
+                and parts
+                and parts[-1].block.get("type") == "tool_result"
+                and isinstance(text, str)
             ):
-                into.block = _with_text(into.block, part.block["text"])
-                into.sources += part.sources
+                texts.append(text)
+                parts[-1].sources += part.sources
             else:
+                _fold(parts, texts)
                 parts.append(part)
+        _fold(parts, texts)
         turn.parts = parts
     return turns
 
 
-def _with_text(block: Block, text: str) -> Block:
+def _fold(parts: list[Part], texts: list[str]) -> None:
+    """Put the texts into the last part, a result, and forget them."""
+    if not texts:
+        return
+    block = parts[-1].block
     content = block.get("content")
     if isinstance(content, list):
-        if content and isinstance(content[-1], dict) and content[-1].get("type") == "text":
-            content = [*content[:-1], {**content[-1], "text": f"{content[-1]['text']}\n"}]
-        return {**block, "content": [*content, {"type": "text", "text": text}]}
-    before = content.strip() if isinstance(content, str) else ""
-    return {**block, "content": f"{before}\n\n{text.strip()}" if before else text.strip()}
+        listed = [*content, *({"type": "text", "text": text} for text in texts)]
+        for n in range(max(len(content) - 1, 0), len(listed) - 1):  # a text that another one follows ends its line
+            if isinstance(listed[n], dict) and listed[n].get("type") == "text":
+                listed[n] = {**listed[n], "text": f"{listed[n].get('text')}\n"}
+        parts[-1].block = {**block, "content": listed}
+    else:
+        pieces = [text.strip() for text in (content if isinstance(content, str) else "", *texts)]
+        parts[-1].block = {**block, "content": "\n\n".join(piece for piece in pieces if piece)}
+    texts.clear()
 
 
 def _pieces(turns: list[Turn]) -> list[Piece]:
