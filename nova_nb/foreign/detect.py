@@ -18,6 +18,7 @@ FORMATS: tuple[str, ...] = (
     "claude_code",
     "codex",
     "opencode",
+    "gemini",
     "swe_agent",
     "mini_swe_agent",
     "letta",
