@@ -177,9 +177,9 @@ def _roo(rows: list[dict[str, Any]]) -> list[int]:
     """Roo's rule: from the newest summary on; before that, what no summary or truncation replaced."""
     newest = max((i for i, row in enumerate(rows) if row.get("isSummary") is True), default=-1)
     chosen = range(max(newest, 0), len(rows))
-    markers = {rows[i].get(key) for i in chosen for key in ("condenseId", "truncationId")} - {None}
+    markers = {as_str(rows[i].get(key)) for i in chosen for key in ("condenseId", "truncationId")} - {""}
     hidden = ("truncationParent",) if newest >= 0 else ("truncationParent", "condenseParent")
-    return [i for i in chosen if not any(rows[i].get(key) in markers for key in hidden if rows[i].get(key) is not None)]
+    return [i for i in chosen if not any(as_str(rows[i].get(key)) in markers for key in hidden)]
 
 
 def _paired(items: list[Item], left: dict[str, tuple[str, str]]) -> list[Item]:

@@ -174,8 +174,9 @@ _ANSWERED = ("function_call", "custom_tool_call", "computer_call", "shell_call",
 
 def _whole(items: list[Item], off: dict[str, tuple[str, str]]) -> list[Item]:
     """Without calls that have no output: the SDK leaves them out when it sends a stored session."""
-    answered = {(i.wire or {}).get("call_id") for i in items if str((i.wire or {}).get("type")).endswith("_output")}
-    open_calls = [i for i in items if (i.wire or {}).get("type") in _ANSWERED and (i.wire or {}).get("call_id") not in answered]
+    wires = [(i, i.wire or {}) for i in items]
+    answered = {words.word(w.get("call_id")) for _, w in wires if words.word(w.get("type")).endswith("_output")}
+    open_calls = [i for i, w in wires if w.get("type") in _ANSWERED and words.word(w.get("call_id")) not in answered]
     off.update({i.id: ("pairing", "the call has no output in the store, so it is not sent") for i in open_calls})
     return [i for i in items if i not in open_calls] if open_calls else items
 

@@ -231,6 +231,25 @@ def test_a_store_of_items_with_any_rows_raises_nothing(tmp_path: Path, data: st.
     asked(openai_agents, file)
 
 
+def test_items_and_messages_with_a_value_of_any_other_type_raise_nothing(tmp_path: Path) -> None:
+    items = [o.USER, o.CALL, o.OUTPUT, o.REPLY, {"type": "custom_tool_call", "call_id": "d", "input": "x", "id": "__fake_id__"}]
+    for n, path in enumerate(places(items)):
+        spoilt = spoiled(items, path, SPITE[(n * 5) % len(SPITE)])
+        file = tmp_path / f"{n}.db"
+        o.store(file, [(k + 1, "a", json.dumps(x), o.T + "1") for k, x in enumerate(spoilt)]).close()
+        asked(openai_agents, file)
+    messages = [g.ASK, g.CALLS, *g.RESULTS, g.DONE]
+    for n, path in enumerate(places(messages)):
+        with_ = SPITE[(n * 3 + 1) % len(SPITE)]
+        spoilt = spoiled(messages, path, "lone" if with_ == "\ud800" or (isinstance(with_, int) and with_ > 2**63) else with_)
+        states = [{"id": "1", "parent": None, "messages": [messages[0]]}, {"id": "2", "parent": "1", "messages": spoilt}]
+        try:
+            file = g.store(tmp_path / f"{n}.sqlite", states)
+        except (KeyError, TypeError):  # a message without a class cannot be packed by the test
+            continue
+        asked(langgraph, file)
+
+
 @few
 @given(data=st.data())
 def test_checkpoints_with_any_messages_and_parents_raise_nothing(tmp_path: Path, data: st.DataObject) -> None:
