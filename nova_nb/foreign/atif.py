@@ -69,7 +69,7 @@ def usage_of(raw: Any) -> Usage | None:
     """A step's counts; the prompt's include what was cached.
 
     >>> usage_of({"prompt_tokens": 10, "cached_tokens": 8, "completion_tokens": 1})
-    Usage(input=2, output=1, cache_read=8)
+    Usage(input=2, output=1, cache_read=8, cache_write=0)
     """
     if not isinstance(raw, dict):
         return None

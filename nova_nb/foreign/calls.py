@@ -18,6 +18,7 @@ from ..history.events import Block, Event, MessageAppended, PromptSet, Usage
 from ..history.log import Damage, Log, Source
 from ..projection.pieces import Piece, Projection, block_chars
 from .base import Leaf, SessionInfo, Step
+from .common import Names
 
 Wire = dict[str, Any]
 """One message (or item) in the provider's own words."""
@@ -150,15 +151,12 @@ class Builder:
     events: list[Event] = field(default_factory=list)
     lines: list[int] = field(default_factory=list)
     damage: list[Damage] = field(default_factory=list)
-    taken: set[str] = field(default_factory=set)
+    names: Names = field(default_factory=Names)
     last: str | None = None
 
     def unique(self, id: str, line: int) -> str:
-        """`id`, marked with its line when it was met before (and counted on when that is taken too)."""
-        while id in self.taken:
-            id, line = f"{id.rpartition('#L')[0] if '#L' in id else id}#L{line}", line + 1
-        self.taken.add(id)
-        return id
+        """`id`, marked with its line when it was met before."""
+        return self.names.take(id, line)
 
     def add(self, event: Event, line: int) -> None:
         self.events.append(event)

@@ -131,9 +131,9 @@ def usage_of(raw: Any) -> Usage | None:
     """Inspect's counts. Input leaves the cache out, except in old logs of providers that count it in: the total tells.
 
     >>> usage_of({"input_tokens": 5, "output_tokens": 1, "total_tokens": 15, "input_tokens_cache_read": 9})
-    Usage(input=5, output=1, cache_read=9)
+    Usage(input=5, output=1, cache_read=9, cache_write=0)
     >>> usage_of({"input_tokens": 14, "output_tokens": 1, "total_tokens": 15, "input_tokens_cache_read": 9})
-    Usage(input=5, output=1, cache_read=9)
+    Usage(input=5, output=1, cache_read=9, cache_write=0)
     """
     if not isinstance(raw, dict):
         return None

@@ -12,12 +12,12 @@ from typing import Any
 import msgspec
 
 from ..history.events import Block, Usage
+from .common import as_int, parse_object
+from .common import text_block as text_block
 
 Message = dict[str, Any]
 
-
-def text_block(text: str) -> Block:
-    return {"type": "text", "text": text}
+count = as_int
 
 
 def blocks_of(content: Any) -> list[Block]:
@@ -94,13 +94,7 @@ def arguments(raw: Any) -> Any:
     """
     if not isinstance(raw, str):
         return raw if isinstance(raw, dict) else {} if raw is None else {"arguments": raw}
-    if not raw.strip():
-        return {}
-    try:
-        value = msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
-        return {"arguments": raw}
-    return value if isinstance(value, dict) else {"arguments": raw}
+    return parse_object(raw) if raw.strip() else {}
 
 
 def tool_use(id: Any, name: Any, input: Any) -> Block:
@@ -209,17 +203,6 @@ def gemini(content: Message) -> tuple[str, list[Block]]:
         else:
             blocks.append({"type": "image" if "inlineData" in part else "unknown", **part})
     return {"model": "assistant"}.get(word(content.get("role")), word(content.get("role")) or "user"), blocks
-
-
-def count(value: Any) -> int:
-    """A token count; anything that is none counts 0.
-
-    >>> count(3), count(3.0), count("3"), count(None), count(-1), count(True)
-    (3, 3, 0, 0, 0, 0)
-    """
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return 0
-    return int(value) if 0 <= value < 1e15 else 0
 
 
 def _inner(raw: dict[str, Any], *names: str) -> dict[str, Any]:
