@@ -20,7 +20,7 @@ from nova_nb.history.live import LiveLog
 class NovaNB(Adapter):
     WORKLOADS = ("W1", "W2", "W2c")
     DISTS = ("msgspec", "filelock")
-    DURABILITY = "fsync=\"durable\" (default): one write and one fdatasync a message"
+    DURABILITY = 'fsync="durable" (default): one write and one fdatasync a message'
     COMPACTED = "half"
     FSYNC = "durable"
 
@@ -63,7 +63,9 @@ class NovaNB(Adapter):
                 self.append(m)
                 import generator
 
-                sizes.append((str(self.live.head), generator.text_chars([m]), m["content"][0]["type"] == "text" and m["role"] == "user"))
+                sizes.append(
+                    (str(self.live.head), generator.text_chars([m]), m["content"][0]["type"] == "text" and m["role"] == "user")
+                )
         self.close()
 
 

@@ -21,6 +21,8 @@ from . import __version__
 from .errors import NotASession, NovaError, UsageError
 
 if TYPE_CHECKING:
+    from .diagnosis.report import Diagnosis
+    from .foreign.base import SessionInfo
     from .session import Session
 
 LARGE = 20_000_000
@@ -81,6 +83,9 @@ def _parser() -> argparse.ArgumentParser:
     doctor = reads(command("doctor", _doctor, "say what is wrong with a session, and which layer caused it"))
     doctor.add_argument("--trace", metavar="TEXT", help="follow a text: where it was at each step, and when it left")
     doctor.add_argument("--json", action="store_true", help="print the diagnosis as JSON")
+    doctor.add_argument("--repair", metavar="OUT", help="write a repaired copy there, of what is recorded or proved")
+    doctor.add_argument("--report", metavar="OUT", help="write a report to share (.md or .html), private text taken out")
+    doctor.add_argument("--no-redact", action="store_true", help="leave private text in the report")
     reads(command("verify", _verify, "derive every recorded request again and compare it"))
     requests = reads(command("requests", _requests, "what the model was sent: all steps, one of them, or two compared"))
     requests.add_argument("--step", type=int, metavar="N", help="one step, counted from 1")
@@ -120,17 +125,75 @@ def _open(args: argparse.Namespace) -> int:
 
 
 def _doctor(args: argparse.Namespace) -> int:
+    path = Path(args.file)
+    if path.is_dir() and args.session is None:
+        from .diagnosis.survey import sessions_below
+
+        infos = sessions_below(path)
+        if len(infos) > 1:
+            return _survey(args, infos)
+        if not infos:
+            raise NotASession(f"{path}: there is no session of an agent that Nova knows in this folder")
+        args.file, args.session = infos[0].path, infos[0].session_id or None
     session = _session(args)
     report = session.diagnose()
     trace = session.trace(args.trace) if args.trace else None
+    if args.report:
+        from .diagnosis import share
+
+        write = share.html if str(args.report).endswith((".html", ".htm")) else share.markdown
+        Path(args.report).write_text(write(report, trace, not args.no_redact), "utf-8", "backslashreplace")
+        say(f"wrote {args.report}")
+    repaired = None
+    if args.repair:
+        from .diagnosis.repair import repair
+
+        repaired = repair(session, args.repair)
     if args.json:
         more = {"trace": trace.model_dump(mode="json", by_alias=True)} if trace is not None else {}
+        more |= {"repair": repaired.model_dump(mode="json")} if repaired is not None else {}
         out(json.dumps(report.model_dump(mode="json", by_alias=True) | more, indent=2))
     else:
         out(str(report))
-        if trace is not None:
-            out(str(trace))
+        out(*(str(part) for part in (trace, repaired) if part is not None))
     return EXIT[report.verdict]
+
+
+def diagnose_path(path: str, session_id: str | None) -> Diagnosis:
+    """One session of a survey, by path; called in other processes."""
+    from .session import open_session
+
+    report: Diagnosis = open_session(path, session_id).diagnose()
+    return report
+
+
+def _survey(args: argparse.Namespace, infos: list[SessionInfo]) -> int:
+    """A folder: one row a session, printed as they come."""
+    from .diagnosis.survey import survey
+
+    if args.trace or args.repair or args.report:
+        raise UsageError(
+            f"{args.file} holds {len(infos)} sessions; --trace, --repair and --report take one: give a file, or --session ID"
+        )
+    rows = []
+    if not args.json:
+        out(f"{'verdict':12} {'on disk':>8} {'reach':>6} {'request':>8} {'compact':>8} {'dead':>5}  session")
+    from tqdm import tqdm
+
+    shown = tqdm(survey(infos, diagnose_path), total=len(infos), unit="session", disable=None, leave=False, file=sys.stderr)
+    for row in shown:
+        rows.append(row)
+        if not args.json:
+            share = "" if row.share is None else f"{row.share:.0%}"
+            cells = [row.on_disk, share, row.in_request, row.compactions, row.dead_artifacts]
+            texts = ["?" if cell is None else str(cell) for cell in cells]
+            what = row.error or ", ".join(row.causes)
+            line = f"{row.verdict:12} {texts[0]:>8} {texts[1]:>6} {texts[2]:>8} {texts[3]:>8} {texts[4]:>5}  {row.path}  {what}"
+            tqdm.write(plain(line.rstrip()), file=sys.stdout)
+    if args.json:
+        out(json.dumps([row.model_dump(mode="json") | {"share": row.share} for row in rows], indent=2))
+    verdicts = {row.verdict for row in rows}
+    return 1 if "fault" in verdicts else 3 if "undecidable" in verdicts else 0
 
 
 def _verify(args: argparse.Namespace) -> int:

@@ -352,6 +352,6 @@ def _reason_left(session: Session, before: StepFate, now: StepFate) -> tuple[str
             return reason
     answer = session.steps[now.step - 1].record
     path = session.format.reachable(session.log, answer) if answer is not None else []
-    if path and before.record not in map(record_id, path):
+    if path and before.record not in {record_id(id) for id in path}:
         return "branch", f"left with its branch: the session went on from before line {before.line}, where the record stays"
     return None

@@ -91,6 +91,8 @@ class SessionReport(_Frozen):
     agent_version: str | None
     records: int
     """conversation records"""
+    compactions: int = 0
+    """compaction boundaries in it"""
 
 
 class Diagnosis(_Frozen):
@@ -191,7 +193,11 @@ def diagnose(session: Session) -> Diagnosis:
     source = session.log.source
     return Diagnosis(
         session=SessionReport(
-            path=source.path, format=source.format, agent_version=source.agent_version, records=facts.counts.on_disk
+            path=source.path,
+            format=source.format,
+            agent_version=source.agent_version,
+            records=facts.counts.on_disk,
+            compactions=len(facts.boundaries),
         ),
         verdict=verdict_of(findings),
         counts=facts.counts,

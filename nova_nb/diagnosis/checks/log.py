@@ -76,7 +76,7 @@ def parent_never_written(facts: Facts) -> Iterator[Finding]:
         f"{len(cut)} conversation records before it (lines {facts.log.lines[cut[0]]} to {facts.log.lines[cut[-1]]}) are on disk "
         "but unreachable",
         fate="unreachable",
-        remedy="a repair can bridge it to the record just before it; that link would be inferred, not recorded",
+        remedy="a repair bridges it to the record just before it where the counted input proves that link; else it would be a guess",
     )  # fmt: skip
     yield facts.finding(
         "cut-off", "branch", "symptom", cut[-1:],
