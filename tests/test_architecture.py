@@ -63,6 +63,8 @@ THIRD_PARTIES: dict[str, tuple[str, ...]] = {
     "filelock": ("history", "memory"),
     "pydantic_core": ("foreign.documents",),
     "zstandard": ("foreign.codex",),
+    "detect_secrets": ("diagnosis.share",),
+    "tqdm": ("cli",),
 }
 
 CLOCK = {
