@@ -56,7 +56,7 @@ def circle(lines: list[bytes], dice: random.Random) -> list[bytes]:
     ids = [value for line in lines if isinstance(value := json.loads(line).get("uuid"), str)]
     i = dice.randrange(len(lines))
     row = json.loads(lines[i])
-    row["parentUuid"] = row["logicalParentUuid"] = dice.choice(ids)
+    row["parentUuid"] = row["logicalParentUuid"] = dice.choice(ids or ["nowhere"])
     return [*lines[:i], json.dumps(row).encode() + b"\n", *lines[i + 1 :]]
 
 
