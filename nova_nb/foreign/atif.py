@@ -86,6 +86,8 @@ class Reader:
         """referred trajectories being read: one that refers to itself is not followed"""
         self.found: list[tuple[Step, list[Item], tuple[str, ...]]] = []
         self.left: dict[str, tuple[str, str]] = {}
+        self.branch: list[str] = []
+        """the run's own conversation records, those before a summarisation too"""
         self.remarks = False
         agent = document["agent"] if isinstance(document.get("agent"), dict) else {}
         self.model = words.word(agent.get("model_name")) or None
@@ -119,6 +121,8 @@ class Reader:
         meta = {"copied": True} if step.get("is_copied_context") is True else {}
         meta |= {"sidechain": True} if prefix else {}
         event = self.build.message(id, line, role, blocks, at=at, meta=meta, **more)
+        if not prefix and role != "system":
+            self.branch.append(event.id)
         return Item(event.id, role, blocks)
 
     def _agent(
@@ -141,11 +145,14 @@ class Reader:
         out = [answer]
         seen = step.get("observation")
         results = seen.get("results") if isinstance(seen, dict) else None
-        told: list[Block] = []
-        for result in results if isinstance(results, list) else []:
-            if isinstance(result, dict):
-                told += _result(result)
-                self._refer(result, line, id, "subagent")
+        given = [r for r in results if isinstance(r, dict)] if isinstance(results, list) else []
+        open_calls = [b["id"] for b in blocks if b.get("type") == "tool_use"]
+        if open_calls and given and not any(r.get("source_call_id") for r in given):
+            told = _joint(open_calls, given)
+        else:
+            told = [b for r in given for b in _result(r)]
+        for result in given:
+            self._refer(result, line, id, "subagent")
         if told:
             out.append(self._message(f"{id}-results", line, "user", told, at, step, prefix))
         return out
@@ -231,7 +238,7 @@ class Reader:
             items, unknown = (self.items, self.unknown) if step is None else self.found[step - 1][1:]
             return _view(items, self.tools, unknown, self.left if step is None else {})
 
-        said = [item.id for item in self.items if item.role != "system"]
+        said = self.branch
 
         def on_branch(leaf: str | None) -> list[str]:
             return said if leaf not in said else said[: said.index(leaf) + 1]
@@ -246,6 +253,12 @@ def _result(result: dict[str, Any]) -> list[Block]:
     if result.get("source_call_id"):
         return [words.tool_result(result["source_call_id"], content if content is not None else "")]
     return words.blocks_of(content)
+
+
+def _joint(calls: list[str], results: list[dict[str, Any]]) -> list[Block]:
+    """Results that name no call: a terminal's output after several commands stands with the last of them."""
+    content = [b for r in results for b in words.blocks_of(r.get("content"))]
+    return [words.tool_result(call, "") for call in calls[:-1]] + [words.tool_result(calls[-1], content)]
 
 
 def _view(

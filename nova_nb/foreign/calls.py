@@ -63,8 +63,8 @@ class Calls:
 
 
 def conversation(log: Log) -> list[str]:
-    """Ids of conversation records, in file order."""
-    return [e.id for e in log.events if isinstance(e, MessageAppended) and e.role != "system"]
+    """Ids of conversation records, in file order; those of a subagent's own trajectory are not this conversation's."""
+    return [e.id for e in log.events if isinstance(e, MessageAppended) and e.role != "system" and "sidechain" not in e.meta]
 
 
 def leaf(log: Log) -> Leaf:

@@ -166,7 +166,7 @@ def _calls(
     )  # fmt: skip
 
     def on_branch(leaf: str | None) -> list[str]:
-        ids = [i.id for i in active(len(items))[0]]
+        ids = [i.id for i in items]
         return ids if leaf not in ids else ids[: ids.index(leaf) + 1]
 
     last = items[-1].id if items else None

@@ -258,8 +258,14 @@ class Reader:
             return self._view(ids, (UNKNOWN, *more), "main")
 
         def on_branch(leaf: str | None) -> list[str]:
-            state = next((s for s in reversed(root) if s.messages and s.messages[-1] == leaf), None) if leaf else None
-            return [i for i in (state.messages if state else ids) if self.items[i].role != "system"]
+            named = next((s for s in reversed(root) if s.messages and s.messages[-1] == leaf), None) if leaf else None
+            path: list[Checkpoint] = []
+            state = named or last
+            while state is not None and state not in path:
+                path.append(state)
+                state = self.states.get(("", state.parent or ""))
+            met = dict.fromkeys(i for s in reversed(path) for i in s.messages)
+            return [i for i in met if self.items[i].role != "system"]
 
         return Calls(steps, view, at, on_branch, None)
 

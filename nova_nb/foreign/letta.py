@@ -147,14 +147,13 @@ def _calls(items: list[Item], active: list[Item], build: Builder, model: str | N
             return _view(active[: [i.id for i in active].index(answer.id)], (RECOMPILED,), {})
         return _view(items[: answers[step - 1]], (RECOMPILED, "what was in the context then is not in the file"), {})
 
-    said = [i.id for i in active if i.role != "system"]
+    said = [i.id for i in items if i.role != "system"]
 
     def on_branch(leaf: str | None) -> list[str]:
         return said if leaf not in said else said[: said.index(leaf) + 1]
 
-    last = said[-1] if said else None
-    screen = [i.id for i in items if i.role != "system"]
-    return Calls(steps, view, Leaf(last, 1 if last else None, "in-context-ids"), on_branch, screen)
+    last = next((i.id for i in reversed(active) if i.role != "system"), None)
+    return Calls(steps, view, Leaf(last, 1 if last else None, "in-context-ids"), on_branch, said)
 
 
 def _view(items: list[Item], unknown: tuple[str, ...], left: dict[str, tuple[str, str]]) -> View:

@@ -3,7 +3,8 @@
 Knows: bodies of Anthropic Messages, OpenAI Chat, OpenAI Responses and Gemini; wrappers that keep
 one under `body` or `request`, with the answer beside it; stored completions, input-item listings
 and bare lists of messages. Each body is a step, and what it holds is recorded. So a capture opens
-like a session, and can be compared with the session that its agent wrote.
+like a session, and can be compared with the session that its agent wrote. A capture has no tree:
+its messages follow each other as they were first sent.
 """
 
 from __future__ import annotations
@@ -175,8 +176,9 @@ class Reader:
                 at = lines[i] if i < len(lines) else line
                 role, blocks = convert(row)
                 id = self.build.unique(words.word(row.get("id")) or f"m{len(self.known) + 1}", at)
-                above = out[-1].id if out else None
-                self.build.add(message_event(id, role, blocks, above, group=id if role == "assistant" else None), at)
+                event = message_event(id, role, blocks, self.build.last, group=id if role == "assistant" else None)
+                self.build.add(event, at)
+                self.build.last = id
                 self.known[key] = Item(id, role, blocks, row)
             out.append(self.known[key])
         return out
@@ -215,15 +217,18 @@ class Reader:
         if following is not None:
             last_body, last_items = following, self.items_of(following, 1, [])
 
+        here = {item.id for item in last_items}
+        said = [item.id for item in self.known.values() if item.role != "system"]
+        left = {id: ("projection", "in an earlier request of the capture and not in its last") for id in said if id not in here}
+
         def view(step: int | None) -> View:
             if step is None:
-                return _view(last_body, last_items, with_body=False)
+                return _view(last_body, last_items, left, with_body=False)
             _, found, items = self.bodies[step - 1]
-            return _view(found, items, with_body=True)
+            return _view(found, items, {}, with_body=True)
 
         def on_branch(leaf: str | None) -> list[str]:
-            ids = [i.id for i in last_items if i.role != "system"]
-            return ids if leaf not in ids else ids[: ids.index(leaf) + 1]
+            return said if leaf not in said else said[: said.index(leaf) + 1]
 
         last = last_items[-1].id if last_items else None
         line = next((at for e, at in zip(self.build.events, self.build.lines, strict=True) if e.id == last), None)
@@ -267,7 +272,7 @@ def _unmarked(value: Any, depth: int = 0) -> Any:
     return [_unmarked(part, depth + 1) for part in value] if isinstance(value, list) else value
 
 
-def _view(found: dict[str, Any], items: list[Item], with_body: bool) -> View:
+def _view(found: dict[str, Any], items: list[Item], left: dict[str, tuple[str, str]], with_body: bool) -> View:
     head = next((i for i, item in enumerate(items) if item.role != "system"), len(items))
     unknown: list[str] = []
     given = next((found[k] for k in ("system", "instructions", "systemInstruction") if found.get(k)), None)
@@ -285,4 +290,4 @@ def _view(found: dict[str, Any], items: list[Item], with_body: bool) -> View:
     if found.get("previous_response_id") or found.get("conversation"):
         unknown.append("the body continues a conversation that the provider holds; what came before is not in it")
     listed = [t for t in tools if isinstance(t, dict)] if isinstance(tools, list) else None
-    return View(batched(items[head:]), system, listed, tuple(unknown), {}, found if with_body else None)
+    return View(batched(items[head:]), system, listed, tuple(unknown), left, found if with_body else None)

@@ -55,6 +55,13 @@ def test_an_agent_step_is_an_answer_and_the_results_of_its_calls(tmp_path: Path)
     assert usage is not None and (usage.input, usage.cache_read, usage.context) == (40, 60, 100)
 
 
+def test_an_output_that_names_no_call_stands_with_the_last_one(tmp_path: Path) -> None:
+    calls = [{"tool_call_id": c, "function_name": "bash", "arguments": {}} for c in ("c", "d")]
+    step = {**CALL, "tool_calls": calls, "observation": {"results": [{"content": "out"}]}}
+    results = opened(write(tmp_path / "t.json", [TASK, step, DONE])).request(step=2).messages[-1]["content"]
+    assert [(b["tool_use_id"], b["content"]) for b in results] == [("c", ""), ("d", [{"type": "text", "text": "out"}])]
+
+
 def test_lines_are_those_of_the_file(tmp_path: Path) -> None:
     path = write(tmp_path / "t.json", [TASK, CALL, DONE])
     line = atif.read(path).line("3")

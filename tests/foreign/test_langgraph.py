@@ -99,6 +99,7 @@ def test_messages_removed_while_a_text_changed_are_a_compaction(tmp_path: Path) 
     boundary = session.log.get("removed-5")
     assert boundary is not None and boundary.kept == ["a2"] and boundary.content[0]["text"] == "Did two things."
     assert set(session.projection().left) == {"h1", "a1", "t1", "t2"}
+    assert langgraph.reachable(session.log) == ["h1", "a1", "t1", "t2", "a2"]
 
 
 def test_time_travel_is_a_second_child_and_the_newest_checkpoint_goes_on(tmp_path: Path) -> None:
