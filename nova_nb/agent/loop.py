@@ -132,7 +132,7 @@ async def run_calls(agent: Agent, calls: list[Block], cut: bool = False) -> None
                 running = call["id"]
                 if agent.workspace.stored(str(call["input"].get("path", ""))):
                     exempt.add(call["id"])
-                result = await agent.tools[call["name"]].run(call["input"], agent.workspace)
+                result = await run_tool(agent, call)
             results.append(result_block(call, result))
     except (asyncio.CancelledError, KeyboardInterrupt):
         for call in calls[len(results) :]:
@@ -140,7 +140,18 @@ async def run_calls(agent: Agent, calls: list[Block], cut: bool = False) -> None
             results.append(result_block(call, Result(f"the person interrupted: this call {what}", True)))
         raise
     finally:
-        keep_results(agent, calls, results, exempt)
+        if results:
+            keep_results(agent, calls, results, exempt)
+
+
+async def run_tool(agent: Agent, call: Block) -> Result:
+    """The tool's result. A tool that breaks is an event and a result: the model can go another way."""
+    try:
+        return await agent.tools[call["name"]].run(call["input"], agent.workspace)
+    except Exception as error:
+        message = f"{call['name']} broke: {type(error).__name__}: {error}"
+        agent.record(Failure, part="tool", message=message, meta={"tool_use_id": call["id"]})
+        return Result(message, True)
 
 
 async def allowed(agent: Agent, call: Block) -> Result | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
 import pytest
 
 import nova_nb as nova
@@ -122,7 +123,12 @@ async def test_a_large_result_is_written_to_a_file_before_its_message_and_can_be
 
 async def test_an_interrupt_during_a_command_ends_it_and_answers_every_open_call(make):
     three = [call("t1", "list_files"), call("t2", "run_command", command="touch begun; sleep 300"), call("t3", "list_files")]
-    kernel = make(calls(*three), "Never said.", "Next turn.")
+
+    async def speak(on_delta):
+        on_delta(Delta("text", "I start."))
+        return calls(*three)
+
+    kernel = make(speak, "Never said.", "Next turn.")
     run = kernel.start("go")
     while not (kernel.agent.workspace.root / "begun").exists():
         await asyncio.sleep(0.01)
@@ -134,6 +140,7 @@ async def test_an_interrupt_during_a_command_ends_it_and_answers_every_open_call
     assert "was running" in second["content"]
     assert "was not run" in third["content"]
     assert kinds(kernel)[-2:] == ["MessageAppended:tool", "Note:interrupt"]
+    assert kernel.live.events[-1].meta == {}, "what was heard is in the log as a message"
     request_is_whole(kernel)
     kernel.model.script.pop(0)
     assert str(await kernel.ask("go on")) == "Next turn."
@@ -224,3 +231,22 @@ async def test_an_empty_reply_ends_the_turn_and_leaves_a_request_that_can_be_sen
     assert str(await kernel.ask("go")) == ""
     assert [e.message for e in kernel.live.events if isinstance(e, ReplyReceived)] == [None]
     assert str(await kernel.ask("again")) == "Now."
+
+
+async def test_a_tool_that_breaks_is_an_event_and_a_result_and_the_turn_goes_on(make):
+    async def broken(_input, _workspace):
+        raise ZeroDivisionError("by zero")
+
+    kernel = make(calls(call("t1", "list_files")), "Another way, then.")
+    kernel.agent.tools = {"list_files": msgspec.structs.replace(kernel.agent.tools["list_files"], run=broken)}
+    assert str(await kernel.ask("go")) == "Another way, then."
+    assert "Failure:tool" in kinds(kernel)
+    assert results(kernel)[0]["content"] == "list_files broke: ZeroDivisionError: by zero"
+
+
+async def test_a_policy_that_breaks_is_the_persons_to_see_and_leaves_a_whole_log(make):
+    kernel = make(calls(call("t1", "run_command", command="ls")), "After.", permission=lambda _request: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        await kernel.ask("go")
+    assert str(await kernel.ask("go on")) == "After."
+    request_is_whole(kernel)
