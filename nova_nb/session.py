@@ -128,8 +128,12 @@ def open_session(path: str | os.PathLike[str], session_id: str | None = None) ->
 
 
 def of_live(live: LiveLog) -> Session:
-    """The session of an open log as it stands now, from what is in memory: nothing is read or written."""
-    source = Source(str(live.directory or ""), "nova", __version__, live.session_id)
+    """The session of a log that was begun in this process, as it stands now: nothing is read or written.
+
+    Its events are its lines, one each, which holds for no log that was resumed or forked.
+    """
+    path = live.directory / "log.jsonl" if live.directory else ""
+    source = Source(str(path), "nova", __version__, live.session_id)
     events = list(live.events)
     return Session(Log(source, events, list(range(1, len(events) + 1))), format_named("nova"))
 

@@ -46,28 +46,22 @@ class Agent:
 
     def _start(self) -> None:
         self._projector = Projector(self.settings, self.model.capabilities)
-        self._seen, self._reloads, self._steps = 0, getattr(self.live, "reloads", 0), 0
+        self._seen, self._reloads = 0, self.live.reloads
 
     @property
     def projector(self) -> Projector:
         """The projection of all that the log holds now. Costs what was appended since it was last asked for."""
-        self._follow()
+        if self.live.reloads != self._reloads:
+            self._start()
+        for event in self.live.events[self._seen :]:
+            self._projector.add(event)
+        self._seen = len(self.live.events)
         return self._projector
 
     @property
     def next_step(self) -> int:
         """Number of the next model call."""
-        self._follow()
-        return self._steps + 1
-
-    def _follow(self) -> None:
-        if getattr(self.live, "reloads", 0) != self._reloads:
-            self._start()
-        for event in self.live.events[self._seen :]:
-            self._projector.add(event)
-            if isinstance(event, RequestSent):
-                self._steps = event.step
-        self._seen = len(self.live.events)
+        return self.live.steps + 1
 
     def record(self, make: type[Event], **fields: Any) -> str:
         """Append an event with a fresh id and the time; returns the id."""

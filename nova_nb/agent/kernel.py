@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 from .. import ids as clock
 from ..errors import UsageError
 from ..history import library
-from ..history.chain import nodes
-from ..history.events import BranchSelected, SessionStarted
+from ..history.events import SessionStarted
 from ..history.live import LiveLog
 from ..models.base import Delta, Model
 from ..models.resolve import resolve
@@ -149,6 +148,7 @@ class AgentKernel:
             system=system_blocks(tools.values(), working_directory=root.name),
             before_request=[make_room],
         )
+        self._began = len(live.events) == 1
         self._run: Run | None = None
         self._runner: asyncio.Runner | None = None
 
@@ -190,9 +190,7 @@ class AgentKernel:
     def rewind(self, message: str) -> None:
         """Go on from an earlier message (its id). What came after it stays in the log, as a branch of its own."""
         self._idle("rewind")
-        if message not in nodes(self.live.events):
-            raise UsageError(f"session {self.live.session_id} has no message {message!r}; take an id from kernel.session")
-        self.agent.record(BranchSelected, leaf=message, reason="rewind")
+        self.live.rewind(message)
 
     def watch(self, watcher: Callable[[Delta], object]) -> Callable[[], None]:
         """Call `watcher(delta)` with each part of a reply as it arrives; returns the function that ends it."""
@@ -212,20 +210,27 @@ class AgentKernel:
 
     @property
     def session(self) -> Session:
-        """The session as it stands now, also while the agent works. A later look takes `kernel.session` again."""
-        from ..session import of_live
+        """The session as it stands now, also while the agent works. A later look takes `kernel.session` again.
 
-        return of_live(self.live)
+        A session that began here is in memory, whole. One that was resumed or forked is read from disk, since what is
+        loaded of it is only what the next request needs.
+        """
+        from ..session import of_live, open_session
+
+        directory = self.live.directory
+        return of_live(self.live) if self._began or directory is None else open_session(directory)
 
     def explore(self) -> Any:
         """The three views, linked and live."""
         from ..widgets.explorer import Explorer
 
-        return Explorer(self.session, live=self.live)
+        return Explorer(self.session, self.live)
 
     def timeline(self) -> Any:
-        """The token budget over the steps."""
-        return self.session.timeline()
+        """The token budget over the steps, live."""
+        from ..widgets.timeline import Timeline
+
+        return Timeline(self.session, self.live)
 
     def replay(self, kind: str, n: int = 1) -> Any:
         """Step by step: the n-th "compaction", or the "resume" of this session."""

@@ -45,7 +45,11 @@ async def test_the_session_can_be_looked_at_while_the_agent_works(make):
     kernel = make(calls(call("t1", "list_files")), look)
     await kernel.ask("go")
     assert seen == [(2, 3)]
-    assert kernel.session.path == nova.open_session(kernel.live.directory).path.removesuffix("/log.jsonl")
+    read = nova.open_session(kernel.live.directory)
+    assert kernel.session.path == read.path
+    assert [(e.id, kernel.session.log.line(e.id)) for e in read.log.events] == [
+        (e.id, read.log.line(e.id)) for e in read.log.events
+    ]
 
 
 async def test_cancelling_ask_interrupts_the_agent_in_order(make):
@@ -127,10 +131,10 @@ async def test_resume_gives_the_bytes_it_gave_before_it_was_closed(make, tmp_pat
     with nova.AgentKernel.resume(id, model=Scripted("Two."), home=tmp_path / "home") as again:
         assert again.session.request().canonical == before.canonical
         assert str(await again.ask("more")) == "Two."
-        sent = [e for e in again.live.events if isinstance(e, RequestSent)]
+        sent = [e for e in again.session.log.events if isinstance(e, RequestSent)]
         assert [e.step for e in sent] == [1, 2, 3]
         assert sent[2].prefix_bytes == sent[1].total_bytes
-        assert sum(isinstance(e, PromptSet) for e in again.live.events) == 1
+        assert sum(isinstance(e, PromptSet) for e in again.session.log.events) == 1
 
 
 async def test_a_forks_first_request_begins_as_the_parents_did_and_the_parent_stays(make, tmp_path: Path):
