@@ -12,9 +12,11 @@ from typing import Any
 
 import msgspec
 
+from ..errors import SessionNotFound
 from ..history import journal
 from ..history.chain import head_of, nodes, path_to_root
 from ..history.events import CompactionBoundaryCreated, MessageAppended, ReplyReceived, RequestSent, SessionStarted
+from ..history.library import read_meta
 from ..history.log import Log
 from ..projection.overflow import as_sent
 from ..projection.pieces import Projection
@@ -25,24 +27,50 @@ from .base import Leaf, SessionInfo, Step
 name = "nova"
 
 
+MARK = b'{"type":"session_started"'
+"""how a Nova log begins"""
+
+
 def sniff(path: Path, head: bytes) -> bool:
-    if path.is_dir():
-        return (path / "log.jsonl").is_file()
-    return head.lstrip(b"\xef\xbb\xbf").startswith(b'{"type":"session_started"')
+    return bool(_directories(path)) if path.is_dir() else head.lstrip(b"\xef\xbb\xbf").startswith(MARK)
 
 
-def log_path(path: Path) -> Path:
-    return path / "log.jsonl" if path.is_dir() else path
+def _directories(path: Path) -> list[Path]:
+    """Session directories at a path: itself, those in a folder of sessions, or those of a home (`sessions/`)."""
+    if (path / "log.jsonl").is_file():
+        return [path]
+    found = [log for pattern in ("*/log.jsonl", "sessions/*/log.jsonl") for log in path.glob(pattern)]
+    return sorted(log.parent for log in found if _begins(log))
+
+
+def _begins(log: Path) -> bool:
+    try:
+        with log.open("rb") as file:
+            return file.read(len(MARK)) == MARK
+    except OSError:
+        return False
 
 
 def list_sessions(path: Path) -> list[SessionInfo]:
-    file = log_path(path)
-    stat = file.stat()
-    return [SessionInfo(str(path), name, file.parent.name, "", stat.st_mtime, stat.st_size)]
+    found = []
+    for directory in _directories(path) if path.is_dir() else [path.parent]:
+        stat = (directory / "log.jsonl" if path.is_dir() else path).stat()
+        meta = read_meta(directory)
+        origin = (meta.origin or {}).get("session")
+        found.append(SessionInfo(str(directory), name, meta.session, meta.title, stat.st_mtime, stat.st_size, origin))
+    return found
 
 
 def read(path: Path, session_id: str | None = None) -> Log:
-    return journal.read(log_path(path))
+    """The session at a path; of several, the one with this id, or the one that was written to last."""
+    if not path.is_dir():
+        return journal.read(path)
+    found = list_sessions(path)
+    wanted = [info for info in found if session_id is None or info.session_id == session_id]
+    if not wanted:
+        have = ", ".join(info.session_id for info in found)
+        raise SessionNotFound(f"{path}: there is no session {session_id!r} in it; there are: {have}")
+    return journal.read(Path(max(wanted, key=lambda info: info.modified).path) / "log.jsonl")
 
 
 def settings_of(log: Log) -> ContextSettings:
