@@ -1,0 +1,76 @@
+"""Nova's own stack, with a summary made by rule where a session would have asked the model."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from ...history.events import CompactionBoundaryCreated, Event, Failure, MessageAppended, ProjectionCommitted
+from ...settings import ContextSettings
+from .. import compaction, overflow, reclaim
+from ..cache import is_cold
+from ..calls import grouped
+from ..capabilities import Capabilities
+from ..projector import Projector
+from ..spill import budget_results, externalized, reads_back
+from .base import Quiet
+
+
+class FullStack(Quiet):
+    """Spill, reclaim and compaction, decided by the same functions as in the loop."""
+
+    name = "full"
+
+    def __init__(self, settings: ContextSettings, capabilities: Capabilities | None = None) -> None:
+        super().__init__(settings)
+        self.capabilities = capabilities
+        self._calls: dict[str, tuple[str, object]] = {}
+
+    def arrive(self, message: MessageAppended) -> tuple[MessageAppended, list[Event]]:
+        for block in message.content:
+            if block.get("type") == "tool_use":
+                self._calls[block.get("id", "")] = (block.get("name", ""), block.get("input"))
+        if not any(b.get("type") == "tool_result" for b in message.content):
+            return message, []
+        ids = [b.get("tool_use_id", "") for b in message.content if b.get("type") == "tool_result"]
+        known = {id: self._calls.pop(id) for id in ids if id in self._calls}
+        exempt = {id for id, (_, arguments) in known.items() if reads_back(arguments)}
+        results, events = budget_results(
+            message.content, self.settings, lambda id, text: f"tool-results/{id}.txt", exempt,
+            {id: name for id, (name, _) in known.items()}, self.ids,
+        )  # fmt: skip
+        if not events:
+            return message, []
+        files = {**message.meta.get("externalized", {}), **externalized(events)}
+        return replace(message, content=results, meta={**message.meta, "externalized": files}), events
+
+    def before_request(self, projector: Projector, now: str) -> list[Event]:
+        tokens = projector.tokens
+        cold = bool(now) and is_cold(projector.last_request_at, now, self.settings)
+        if tokens < self.settings.soft_line and not cold:
+            return []
+        pieces = list(projector.projection().pieces)
+        found = reclaim.decide(grouped(pieces), tokens, self.settings, cold, self.capabilities)
+        if found.targets:
+            return [
+                ProjectionCommitted(
+                    id=self.new_id("k"), action="reclaim", targets=found.targets, reason=found.reason, policy=reclaim.POLICY,
+                    leaf=projector.head, meta=found.entry.plain(),
+                )
+            ]  # fmt: skip
+        due = compaction.due(tokens, self.settings, projector.health)
+        return [self.compacted(projector, due.trigger)] if due.now else []
+
+    def compacted(self, projector: Projector, trigger: str) -> CompactionBoundaryCreated | Failure:
+        """The boundary, with a summary by rule (marked as such)."""
+        pieces = list(projector.projection().pieces)
+        prefix_check = self.capabilities is not None and self.capabilities.prefix_check
+        planned = compaction.plan(pieces, self.settings, prefix_check)
+        gone = set(planned.summarised)
+        summary = overflow.without_model([p for p in pieces if p.sources[0] in gone], self.settings)
+        made = compaction.commit(
+            planned, summary, pieces, self.settings, self.ids, leaf=projector.head, trigger=trigger,
+            tokens_before=projector.tokens, meta={"summary": "mechanical"},
+        )  # fmt: skip
+        if isinstance(made, str):
+            return Failure(id=self.new_id("f"), part="compaction", message=made)
+        return replace(made, id=self.new_id("c"))
