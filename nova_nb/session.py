@@ -12,14 +12,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from . import __version__
 from .errors import UsageError
 from .foreign.base import Format, Leaf, SessionInfo, Step
 from .foreign.detect import format_named, format_of
+from .history.events import CompactionBoundaryCreated, ProjectionCommitted, RequestSent, ToolResultExternalized
 from .history.live import LiveLog
 from .history.log import Log, Source
 from .projection.pieces import Projection, messages_of
 from .projection.request import Request
+from .settings import ContextSettings
 
 
 class Session:
@@ -95,6 +99,39 @@ class Session:
 
         return Timeline(self)
 
+    def what_if(self, policy: Any = None) -> WhatIf:
+        """This conversation under another policy, without a model call: settings, a preset, changes to this session's
+        settings as a dict, a strategy or its name (`nova_nb.projection.strategies.STRATEGIES`)."""
+        return WhatIf(self, policy)
+
+    def replay(self, kind: str, n: int = 1) -> Any:
+        """The n-th "compaction" of this session, as frames: `.frames[i].title .text .data`."""
+        if kind == "compaction":
+            return self._replay_compaction(n)
+        raise UsageError(f"there is no replay of {kind!r}; choose 'compaction'")
+
+    def _replay_compaction(self, n: int) -> Any:
+        from .foreign import nova
+        from .projection import frames
+
+        boundaries = [e for e in self.log.events if isinstance(e, CompactionBoundaryCreated)]
+        if not 1 <= n <= len(boundaries):
+            have = f"{len(boundaries)}" if boundaries else "no"
+            raise UsageError(f"there is no compaction {n}; this session has {have} of them")
+        boundary = boundaries[n - 1]
+        position = self.log.index
+        at = position[boundary.id]
+        placed = [(s, position[s.record]) for s in self.steps if s.record in position]
+        usage = [s.usage for s, i in placed if s.kind == "compact" and i < at]
+        if self.format.name == "nova":
+            sides = nova.around(self.log, boundary.id)
+        else:
+            before = [s.number for s, i in placed if s.kind == "main" and i < at][-1:]
+            after = [s.number for s, i in placed if s.kind == "main" and i > at][:1]
+            seen = dict(self.projections([*before, *(after or [None])]))
+            sides = seen[before[0]] if before else Projection(()), seen[after[0] if after else None]
+        return frames.compaction(n, boundary, *sides, ContextSettings(), usage[-1] if usage else None)
+
     def trace(self, text: str, regex: bool = False) -> Any:
         """The fate of a text, step by step; see DIAGNOSIS: `.steps`, `.turns`, `.first`, `.at(step)`."""
         from .diagnosis.fate import trace
@@ -116,6 +153,62 @@ class Session:
     def __repr__(self) -> str:
         s = self.log.source
         return f"<Session {s.session_id or Path(s.path).name} {s.format} {len(self.log.events)} events>"
+
+
+class WhatIf(Session):
+    """A session under another policy: `.steps`, `.request(step)`, `.timeline()`, `.trace(text)` and all else a session has.
+
+    Its steps are the main model calls of the branch that `base` would continue. The model's words are the recorded ones.
+
+    >>> session.what_if("masking").compare()[0]          # doctest: +SKIP
+    {'step': 1, 'sent_step': 1, 'tokens': 2143, 'sent_tokens': 2143, 'new_bytes': 7420, 'prefix_share': 0.0, …}
+    """
+
+    def __init__(self, base: Session, policy: Any = None) -> None:
+        from .foreign import nova
+        from .history.events import PromptSet
+        from .projection.rerun import conversation, rerun
+        from .projection.strategies import strategy_for
+
+        self.base = base
+        own = nova.settings_of(base.log) if base.log.source.format == "nova" else ContextSettings()
+        self.strategy, self.settings = strategy_for(policy, own)
+        rows = [e for id in base.format.reachable(base.log) if (e := base.log.get(id)) is not None]
+        last = base.projection(None)
+        known = last.system is not None or last.tools is not None
+        prompt = PromptSet(id="what-if-prompt", system=last.system or [], tools=last.tools or []) if known else None
+        events = rerun(conversation(rows), self.strategy, self.settings, prompt, base.log.source.session_id or "what-if")
+        source = msgspec.structs.replace(base.log.source, format="nova")
+        super().__init__(Log(source, events, [base.log.line(e.id) or 0 for e in events]), nova)
+
+    def compare(self) -> list[dict[str, Any]]:
+        """One row a step, beside what was sent. Tokens are estimates; `sent_tokens` is the recorded usage where there is
+        one. `new_bytes` are canonical bytes after the prefix that the request before it had in common."""
+        recorded = {s.record: s for s in self.base.steps}
+        acts: list[str] = []
+        out = []
+        for event in self.log.events:
+            if isinstance(event, RequestSent):
+                sent = recorded.get(event.meta.get("for"))
+                out.append(
+                    {
+                        "step": event.step,
+                        "sent_step": sent.number if sent else None,
+                        "tokens": event.tokens,
+                        "sent_tokens": sent.usage.context if sent and sent.usage else None,
+                        "new_bytes": event.total_bytes - event.prefix_bytes,
+                        "prefix_share": event.prefix_bytes / event.total_bytes if event.total_bytes else 0.0,
+                        "over_window": event.tokens > self.settings.window_tokens,
+                        "acts": acts,
+                    }
+                )
+                acts = []
+            elif isinstance(event, CompactionBoundaryCreated | ProjectionCommitted | ToolResultExternalized):
+                acts.append(getattr(event, "trigger", "") or getattr(event, "action", "") or "spill")
+        return out
+
+    def __repr__(self) -> str:
+        return f"<WhatIf {self.strategy.name} over {self.base!r}>"
 
 
 def open_session(path: str | os.PathLike[str], session_id: str | None = None) -> Session:

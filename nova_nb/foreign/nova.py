@@ -145,6 +145,19 @@ def projections(log: Log, steps: Iterable[int | None]) -> Iterator[tuple[int | N
         yield None, made.projection()
 
 
+def around(log: Log, event: str) -> tuple[Projection, Projection]:
+    """The next request's projection just before and just after an event."""
+    made = Projector(settings_of(log))
+    before = made.projection()
+    for each in log.events:
+        if each.id == event:
+            before = made.projection()
+        made.add(each)
+        if each.id == event:
+            break
+    return before, made.projection()
+
+
 def with_appended(projection: Projection, sent: RequestSent, settings: ContextSettings | None = None) -> Projection:
     """The projection as one request carried it: see `as_sent`."""
     return msgspec.structs.replace(projection, pieces=as_sent(projection.pieces, sent, settings or ContextSettings()))

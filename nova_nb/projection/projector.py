@@ -85,7 +85,7 @@ class Projector:
         self.settings = settings
         self.capabilities = capabilities or Capabilities(window_tokens=settings.window_tokens)
         self.by_id: dict[str, Node] = {}
-        self.chain: list[Node] = []
+        self._chain: list[Node] = []
         self.head: str | None = None
         self.prompt: PromptSet | None = None
         self.moved: list[Event] = []
@@ -120,7 +120,7 @@ class Projector:
                 self.head = event.id
                 self._path.add(event.id)
                 if not self._stale:
-                    self.chain.append(event)
+                    self._chain.append(event)
                     self._feed(event)
             case CompactionBoundaryCreated():
                 quick = self._since is not None and self._since <= self.settings.thrash_steps
@@ -190,14 +190,14 @@ class Projector:
         """Build the whole chain again, after an event that changed what stands before its end."""
         if not self._stale:
             return
-        self.chain = walk(self.by_id, self.head)
-        view = View(self.commits, (n.id for n in self.chain))
-        self._around = Around(view, self._around.started, stripped=stripped_by(self.chain))
+        self._chain = walk(self.by_id, self.head)
+        view = View(self.commits, (n.id for n in self._chain))
+        self._around = Around(view, self._around.started, stripped=stripped_by(self._chain))
         self._lines, self._open, self._tail, self._stale = self._fresh(), [], None, False
-        for node in self.chain:
+        for node in self._chain:
             self._feed(node)
         boundary = self.boundary
-        found = (self._anchors[n.id] for n in reversed(self.chain) if n.id in self._anchors)
+        found = (self._anchors[n.id] for n in reversed(self._chain) if n.id in self._anchors)
         self._anchor = next(((tokens, chars) for tokens, chars, of in found if of == boundary), None)
 
     def _note_sent(self, event: RequestSent) -> None:
@@ -224,6 +224,12 @@ class Projector:
     # --- questions -------------------------------------------------------------------------
 
     @property
+    def chain(self) -> list[Node]:
+        """The active chain, oldest first."""
+        self._refresh()
+        return self._chain
+
+    @property
     def commits(self) -> list[ProjectionCommitted]:
         """Commits in force on this branch, in the order of the log."""
         undone = {commit for leaf, commit in self._undone if leaf is None or leaf in self._path}
@@ -232,7 +238,8 @@ class Projector:
     @property
     def boundary(self) -> str | None:
         """Id of the compaction boundary that this chain starts with, or None."""
-        first = self.chain[0] if self.chain else None
+        self._refresh()
+        first = self._chain[0] if self._chain else None
         return first.id if isinstance(first, CompactionBoundaryCreated) else None
 
     @property
@@ -248,7 +255,6 @@ class Projector:
 
     def behind(self) -> list[Piece]:
         """What this branch holds behind its boundary and no longer sends, oldest first. Costs the whole branch."""
-        self._refresh()
         here = {n.id for n in self.chain}
         return [p for n in path_to_root(self.by_id, self.head) if n.id not in here for p in pieces_of(n)]
 
