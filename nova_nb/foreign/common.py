@@ -73,6 +73,13 @@ class Names:
     def __init__(self) -> None:
         self._seen: set[str] = set()
 
+    def __contains__(self, id: str) -> bool:
+        return id in self._seen
+
+    def give_back(self, id: str) -> None:
+        """The id is free again: it was only asked for."""
+        self._seen.discard(id)
+
     def take(self, id: Any, line: int) -> str:
         name = id if isinstance(id, str) and id else f"L{line}"
         while name in self._seen:

@@ -12,10 +12,13 @@ from ...history.events import MessageAppended
 from ..facts import Facts, Fork
 from ..report import Finding
 
+LINKED = frozenset({"claude-code", "nova", "openhands", "pi"})
+"""Agents whose rows name their parents: only there is a branch something that the log records."""
+
 
 def injected_root(facts: Facts) -> Iterator[Finding]:
     """The active branch begins at a second root that no person and no boundary made."""
-    if not facts.path:
+    if facts.log.source.format not in LINKED or not facts.path:
         return
     root = facts.path[0]
     event = facts.message(root)
@@ -35,6 +38,8 @@ def injected_root(facts: Facts) -> Iterator[Finding]:
 
 def late_graft(facts: Facts) -> Iterator[Finding]:
     """The leaf is an answer to an old call, written long after the conversation had gone on elsewhere."""
+    if facts.log.source.format not in LINKED:
+        return
     for fork in facts.forks:
         side = [i for i in facts.path if i >= fork.taken and i > max(fork.others)]
         if _speaks(facts, side) or not side or side[-1] != facts.path[-1] or not _is_result(facts, side[0]):
@@ -76,6 +81,8 @@ def _graft(facts: Facts, call: int | None, side: list[int], other: list[int]) ->
 
 def turn_on_stale_leaf(facts: Facts) -> Iterator[Finding]:
     """A turn of the person was attached to an older answer while a later turn was still running."""
+    if facts.log.source.format not in LINKED:
+        return
     for fork in facts.forks:
         if not facts.person(fork.taken):
             continue
@@ -107,6 +114,8 @@ def _still_running(facts: Facts, other: list[int], taken: int) -> bool:
 
 def rewound(facts: Facts) -> Iterator[Finding]:
     """A branch that the person left on purpose: worth knowing, no fault."""
+    if facts.log.source.format not in LINKED:
+        return
     for fork in facts.forks:
         if not facts.person(fork.taken):
             continue

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from ...history.events import ForeignRow
 from ..facts import Answer, Facts
 from ..report import Finding
+from .projection import COUNTED
 
 LIFE_SECONDS = 240.0
 """Within the five minutes after which a cached prefix may lawfully be gone, with room for how long the answer took."""
@@ -22,6 +23,8 @@ SHARE = 0.5
 
 def prefix_broke(facts: Facts) -> Iterator[Finding]:
     """A call within the cache's life read much less than the call before had put there, though its request only grew."""
+    if facts.log.source.format not in COUNTED:
+        return
     for before, now in facts.neighbours():
         cached = before.usage.cache_read + before.usage.cache_write
         missed = cached - now.usage.cache_read

@@ -35,36 +35,44 @@ def repeated_id(facts: Facts) -> Iterator[Finding]:
             )  # fmt: skip
 
 
+WRITTEN_AS_IT_RUNS = frozenset({"claude-code", "codex", "copilot", "gemini", "nova", "opencode", "openhands", "pi"})
+"""Agents that write each result when it is there; in exports and stores of whole turns a missing one says nothing."""
+
+
 def call_without_result(facts: Facts) -> Iterator[Finding]:
     """A call that was never answered although the log goes on after it."""
     answered = _ids(facts, "tool_result", "tool_use_id")
-    open_calls = [
-        (i, block)
-        for i in facts.path
-        if (event := facts.message(i)) is not None
-        for block in event.content
-        if block.get("type") == "tool_use" and str(block.get("id")) not in answered
-    ]
-    for i, block in open_calls:
+    for i in facts.path:
         event = facts.message(i)
-        group = set(facts.groups.get(event.group, [i])) if event is not None and event.group else {i}
+        if event is None:
+            continue
+        calls = [b for b in event.content if b.get("type") == "tool_use" and str(b.get("id")) not in answered]
+        if not calls or _twin(facts, i, calls[0]):
+            continue
+        names = ", ".join(str(block.get("name")) for block in calls)
+        group = set(facts.groups.get(event.group, [i])) if event.group else {i}
         after = [k for k in facts.path if k > i and k not in group]
+        if event.meta.get("stop_reason") in ("error", "aborted"):
+            continue  # an answer that broke off: its agent leaves it out of every request
         if not after:
             yield facts.finding(
                 "pending-call", "pairing", "note", [i],
-                f"the call of {block.get('name')} at line {facts.log.lines[i]} has no result yet and nothing follows it: it may be "
+                f"the call of {names} at line {facts.log.lines[i]} has no result yet and nothing follows it: it may be "
                 "running, or waiting for permission", certainty="undecidable",
             )  # fmt: skip
-            continue
-        if _twin(facts, i, block):
-            continue
-        yield facts.finding(
-            "call-without-result", "pairing", "cause", [i],
-            f"the call of {block.get('name')} at line {facts.log.lines[i]} has no result although the log goes on at line "
-            f"{facts.log.lines[after[0]]}: the process ended in between, and whether the call took effect is unknown",
-            fate="never-written",
-            remedy="look at what it would have changed before running it again; do not invent a result",
-        )  # fmt: skip
+        elif facts.log.source.format not in WRITTEN_AS_IT_RUNS:
+            yield facts.finding(
+                "result-not-stored", "pairing", "note", [i],
+                f"the call of {names} at line {facts.log.lines[i]} has no result in this store", certainty="undecidable",
+            )  # fmt: skip
+        else:
+            yield facts.finding(
+                "call-without-result", "pairing", "cause", [i],
+                f"the call of {names} at line {facts.log.lines[i]} has no result although the log goes on at line "
+                f"{facts.log.lines[after[0]]}: the process ended in between, and whether the call took effect is unknown",
+                fate="never-written",
+                remedy="look at what it would have changed before running it again; do not invent a result",
+            )  # fmt: skip
 
 
 def _twin(facts: Facts, i: int, block: dict[str, object]) -> bool:
@@ -85,9 +93,11 @@ def result_without_call(facts: Facts) -> Iterator[Finding]:
             continue
         for block in event.content:
             if block.get("type") == "tool_result" and str(block.get("tool_use_id")) not in calls:
+                sent = i in facts.in_request
                 yield facts.finding(
-                    "result-without-call", "pairing", "cause", [i],
-                    f"the result at line {facts.log.lines[i]} answers the call {block.get('tool_use_id')}, which is in no row",
+                    "result-without-call", "pairing", "cause" if sent else "note", [i],
+                    f"the result at line {facts.log.lines[i]} answers the call {block.get('tool_use_id')}, which is in no row"
+                    + ("" if sent else "; the agent leaves it out of its requests"),
                     fate="lost", remedy="leave the result out, or restore the row with its call",
                 )  # fmt: skip
 

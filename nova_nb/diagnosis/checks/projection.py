@@ -28,6 +28,27 @@ def falls(facts: Facts) -> Iterator[tuple[Answer, Answer]]:
             yield before, now
 
 
+COUNTED = frozenset({"claude-code", "codex", "gemini", "nova", "opencode", "pi"})
+"""Agents whose usage figures were checked against what they sent; of others the count is no witness."""
+
+
+def shortfalls(facts: Facts) -> Iterator[tuple[Answer, Answer]]:
+    """Falls to well below what the log's own rules give for the request. A single count that jumps up is none."""
+    witness = facts.witness
+    if witness is None or facts.log.source.format not in COUNTED:
+        return
+    for before, now in falls(facts):
+        short = witness.expected(now.chars) - now.context
+        if short > 0.5 * (before.context - now.context) and not _by_the_rules(facts, before, now):
+            yield before, now
+
+
+def _by_the_rules(facts: Facts, before: Answer, now: Answer) -> bool:
+    """Whether the rebuilt request is smaller too: then the agent's own rules (pruning, compression) explain the fall."""
+    sizes = [sum(piece.chars for piece in facts.session.projection(a.step.number).pieces) for a in (before, now)]
+    return sizes[1] < sizes[0]
+
+
 def _thinking(facts: Facts, before: Answer, now: Answer) -> float:
     """Tokens of thinking that lawfully leave when the person speaks again: that of the turn before, as stored or as counted."""
     n = facts.path.index(now.rows[0])
@@ -49,7 +70,7 @@ def elided_in_one_pass(facts: Facts) -> Iterator[Finding]:
         parent = facts.position.get(facts.parent(i) or "")
         if parent is None or parent <= i or not getattr(facts.events[parent], "kind", "").startswith("progress"):
             continue
-        later = [pair for pair in falls(facts) if pair[1].rows[0] > parent]
+        later = [pair for pair in shortfalls(facts) if pair[1].rows[0] > parent]
         cut = [k for k in facts.path if k < i]
         proved = [now for _, now in later if carried_only(facts, now, i)]
         if proved:
@@ -119,7 +140,7 @@ def input_shrinks(facts: Facts) -> Iterator[Finding]:
     """The counted input falls and nothing in the log explains it: clearing at request time looks like this."""
     if explained(facts):
         return
-    for before, now in falls(facts):
+    for before, now in shortfalls(facts):
         if nearly_empty(facts, now) or _recorded_clearing(facts, before, now):
             continue
         yield facts.finding(

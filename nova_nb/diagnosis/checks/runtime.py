@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..facts import Facts
 from ..report import Finding
-from .projection import explained, falls, nearly_empty
+from .projection import explained, nearly_empty, shortfalls
 
 MOST_FOLDERS = 2_000
 """Project folders that are looked into for another file of the session."""
@@ -20,7 +20,7 @@ def started_empty(facts: Facts) -> Iterator[Finding]:
     """The counted input of an answer has room for the current turn only: the request was built without the history."""
     if explained(facts):
         return
-    for before, now in falls(facts):
+    for before, now in shortfalls(facts):
         if not nearly_empty(facts, now):
             continue
         witness = facts.witness

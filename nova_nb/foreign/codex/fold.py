@@ -119,7 +119,7 @@ class Fold:
                 self._new_turn(aborted=True)
             self._context = []
         id = self.build.unique(id, row.line)
-        self.build.taken.discard(id)
+        self.build.names.give_back(id)
         group = None
         if by_model:
             group = self.turns.steps[-1].record if self.turns.open and self.turns.steps else id
@@ -252,7 +252,7 @@ class Fold:
         self.epochs.append(old[:cut])
         gone = {item.id: ("branch", f"rolled back at line {row.line}") for item in old[cut:]}
         self.left.append({**self.left[-1], **gone})
-        leaf = next((item.id for item in reversed(old[:cut]) if item.id in self.build.taken), None)
+        leaf = next((item.id for item in reversed(old[:cut]) if item.id in self.build.names), None)
         if self._boundary is not None and (leaf is None or self._index(leaf) < self._index(self._boundary)):
             leaf = self._boundary
         id = self.build.unique(f"L{row.line}", row.line)
