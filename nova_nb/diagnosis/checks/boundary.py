@@ -14,6 +14,7 @@ from ...history.events import CompactionBoundaryCreated
 from ...history.log import record_id
 from ..facts import Facts
 from ..report import Finding
+from .branch import LINKED
 
 ERROR = re.compile(
     r"^\W*(api error|error\b|request failed|failed to|fetch failed|connection (error|refused|reset)|timed? ?out|request timed out|"
@@ -37,7 +38,7 @@ def dangling_logical_parent(facts: Facts) -> Iterator[Finding]:
         if not isinstance(event, CompactionBoundaryCreated) or event.logical_parent is None:
             continue
         before = [i for i in facts.conversation if i < b and not facts.side(i)]
-        if event.logical_parent in facts.position or not before:
+        if event.logical_parent in facts.position or event.logical_parent in facts.log.index or not before:
             continue
         tail = tail_of(event)
         known = tail is not None and tail in facts.position
@@ -146,7 +147,7 @@ def _of_conversation(item: Any) -> bool:
 
 def replayed_from_before(facts: Facts) -> Iterator[Finding]:
     """Rows from before an earlier boundary were appended again, and the conversation goes on from the copy."""
-    if not facts.path:
+    if facts.log.source.format not in LINKED or not facts.path:
         return
     leaf = facts.path[-1]
     again = [i for i in range(len(facts.events)) if record_id(facts.events[i].id) != facts.events[i].id]

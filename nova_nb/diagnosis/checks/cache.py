@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from ...history.events import ForeignRow
 from ..facts import Answer, Facts
 from ..report import Finding
-from .projection import COUNTED
 
 LIFE_SECONDS = 240.0
 """Within the five minutes after which a cached prefix may lawfully be gone, with room for how long the answer took."""
+EXACT = frozenset({"claude-code", "nova"})
+"""Agents whose provider reads exactly the marked prefix; where caching is best effort a miss says nothing."""
 LEAST_TOKENS = 5_000
 """A smaller miss is not worth a word."""
 SHARE = 0.5
@@ -23,7 +24,7 @@ SHARE = 0.5
 
 def prefix_broke(facts: Facts) -> Iterator[Finding]:
     """A call within the cache's life read much less than the call before had put there, though its request only grew."""
-    if facts.log.source.format not in COUNTED:
+    if facts.log.source.format not in EXACT:
         return
     for before, now in facts.neighbours():
         cached = before.usage.cache_read + before.usage.cache_write

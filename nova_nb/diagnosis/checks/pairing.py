@@ -39,6 +39,10 @@ WRITTEN_AS_IT_RUNS = frozenset({"claude-code", "codex", "copilot", "gemini", "no
 """Agents that write each result when it is there; in exports and stores of whole turns a missing one says nothing."""
 
 
+HOSTED = frozenset({"image_generation_call", "tool_search_call", "web_search_call"})
+"""Calls that the provider answers on its side; some of them have no row for a result."""
+
+
 def call_without_result(facts: Facts) -> Iterator[Finding]:
     """A call that was never answered although the log goes on after it."""
     answered = _ids(facts, "tool_result", "tool_use_id")
@@ -46,7 +50,8 @@ def call_without_result(facts: Facts) -> Iterator[Finding]:
         event = facts.message(i)
         if event is None:
             continue
-        calls = [b for b in event.content if b.get("type") == "tool_use" and str(b.get("id")) not in answered]
+        open_calls = [b for b in event.content if b.get("type") == "tool_use" and str(b.get("id")) not in answered]
+        calls = [b for b in open_calls if b.get("name") not in HOSTED]
         if not calls or _twin(facts, i, calls[0]):
             continue
         names = ", ".join(str(block.get("name")) for block in calls)
