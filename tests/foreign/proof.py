@@ -72,7 +72,7 @@ def file_order(session: Session, answer: str | None) -> list[Any]:
     for event in session.log.events:
         if event.id == answer:
             break
-        if isinstance(event, MessageAppended) and event.role != "system":
+        if isinstance(event, MessageAppended):
             rows.append({"role": event.role, "content": event.content})
     return rows
 
