@@ -1,7 +1,7 @@
-"""What the readers of other agents' logs share: defensive access, unique ids, pieces, a bounded walk.
+"""What the readers of other agents' logs share: defensive access, unique ids, a bounded walk, versions.
 
-Knows: how to take a value of the expected type out of a row that may hold anything, and how a
-message event becomes pieces. Does not know any agent.
+Knows: how to take a value of the expected type out of a row that may hold anything. Does not know
+any agent. Providers' words are in `words`, lines in `rows`, documents in `documents`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from typing import Any
 
 import msgspec
 
-from ..history.events import Block, MessageAppended, Usage
-from ..projection.pieces import Piece, block_chars
+from ..history.events import Block, Usage
 
 Json = dict[str, Any]
 
@@ -86,21 +85,6 @@ class Names:
             name = f"{name}#L{line}"
         self._seen.add(name)
         return name
-
-
-def pieces_of(
-    event: MessageAppended,
-    message: str | None = None,
-    state: str = "whole",
-    reason: str = "",
-    original: str | None = None,
-) -> list[Piece]:
-    """One piece a block of a message, all in one state; `message` groups rows that are sent as one."""
-    at = message or event.id
-    return [
-        Piece(f"{event.id}:{i}", at, event.role, block, (event.id,), state, reason, block_chars(block), original)
-        for i, block in enumerate(event.content)
-    ]
 
 
 def walk_files(root: Path, wanted: Callable[[str], bool], depth: int = 6, limit: int = 50_000) -> Iterator[Path]:
