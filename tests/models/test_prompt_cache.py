@@ -100,3 +100,13 @@ def test_a_prefix_is_found_twenty_blocks_before_a_mark_and_no_further(cache: Pro
     far = [*start, *[part(f"f{n}") for n in range(20)], part("end", True)]
     assert cache.charge(body(*near, system=[part("s")])).cache_read > 2_000
     assert cache.charge(body(*far, system=[part("s")])).cache_read == 0
+
+
+def test_a_read_from_before_the_mark_renews_what_it_found(cache: PromptCache, clock: Fixed) -> None:
+    start = part(LONG + LONG)
+    mark = part(start["text"], True)
+    cache.charge(body(mark, system=[part("s")]))
+    clock.time += 200
+    assert cache.charge(body(start, part("new", True), system=[part("s")])).cache_read > 0
+    clock.time += 200
+    assert cache.charge(body(start, part("other", True), system=[part("s")])).cache_read > 0

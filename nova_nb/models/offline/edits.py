@@ -116,7 +116,7 @@ def next_hunk(text: str, target: str) -> tuple[str, str] | None:
             continue
         old, new = a[i1:i2], b[j1:j2]
         before, after = i1, i2
-        while not "".join(old).strip() or text.count("".join(old)) != 1:
+        while not old or text.count("".join(old)) != 1:
             if before > 0:
                 before -= 1
                 old, new = [a[before], *old], [a[before], *new]
