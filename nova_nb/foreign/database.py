@@ -11,7 +11,7 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
@@ -48,23 +48,38 @@ def database(path: Path) -> Iterator[sqlite3.Connection]:
 def tables(path: Path) -> dict[str, list[str]]:
     """Column names by table; empty when the file is no readable database.
 
-    For `sniff`: a file that is damaged or locked is not an error there.
+    For `sniff`: a damaged file is not an error there, and the log is looked at (which copies the
+    database) only when the file alone has no tables.
     """
     try:
+        with closing(sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1", uri=True)) as db:
+            if found := _columns(db):
+                return found
+    except sqlite3.Error:
+        pass
+    try:
         with database(path) as db:
-            names = [row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-            return {name: [row[1] for row in db.execute(f'PRAGMA table_info("{name}")')] for name in names if '"' not in name}
+            return _columns(db)
     except (sqlite3.Error, NotASession):
         return {}
 
 
-def rows(db: sqlite3.Connection, query: str, *values: object) -> tuple[list[sqlite3.Row], str | None]:
-    """The rows of a query as far as the file gives them, and what broke it off."""
+def _columns(db: sqlite3.Connection) -> dict[str, list[str]]:
+    names = [row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'") if isinstance(row[0], str)]
+    return {name: [row[1] for row in db.execute(f'PRAGMA table_info("{name}")')] for name in names if '"' not in name}
+
+
+def stream(db: sqlite3.Connection, broken: list[str], query: str, *values: object) -> Iterator[sqlite3.Row]:
+    """The rows of a query one by one, as far as the file gives them; what breaks it off is added to `broken`."""
     db.row_factory = sqlite3.Row
-    out: list[sqlite3.Row] = []
     try:
-        for row in db.execute(query, values):
-            out.append(row)
+        yield from db.execute(query, values)
     except (sqlite3.Error, OverflowError) as error:
-        return out, str(error)
-    return out, None
+        broken.append(str(error))
+
+
+def rows(db: sqlite3.Connection, query: str, *values: object) -> tuple[list[sqlite3.Row], str | None]:
+    """All rows of a query as far as the file gives them, and what broke it off."""
+    broken: list[str] = []
+    out = list(stream(db, broken, query, *values))
+    return out, broken[0] if broken else None

@@ -150,12 +150,12 @@ def row_lines(data: bytes, key: str | None) -> list[int]:
         return []
     text = data.decode("utf-8", "replace")
     lines: list[int] = []
-    depth, inside, awaiting, line, at, last = 0, False, False, 1, 0, ""
+    depth, inside, awaiting, line, at, after, last = 0, False, False, 1, 0, 0, ""
     base = 1 if key is None else 2
     for match in _TOKEN.finditer(text):
         token = match[0]
         if awaiting and token != "]":
-            start = match.start() if token != "," else at
+            start = after + len(text[after : match.end()]) - len(text[after : match.end()].lstrip())
             line += text.count("\n", at, start)
             at = start
             lines.append(line)
@@ -167,10 +167,11 @@ def row_lines(data: bytes, key: str | None) -> list[int]:
             depth += 1
             if depth == base and token == "[" and not lines and (key is None or last == key):
                 inside = awaiting = True
+                after = match.end()
         elif token in "]}":
             depth -= 1
             if inside and depth < base:
                 return lines
         elif inside and depth == base:
-            awaiting = True
+            awaiting, after = True, match.end()
     return lines

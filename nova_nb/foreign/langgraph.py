@@ -29,7 +29,7 @@ from .calls import project as project
 from .calls import reachable as reachable
 from .calls import shown as shown
 from .calls import steps as steps
-from .database import MAGIC, database, rows, tables
+from .database import MAGIC, database, rows, stream, tables
 from .langgraph_serde import decode, wire_of
 
 name = "langgraph"
@@ -90,16 +90,20 @@ def read(path: Path, session_id: str | None = None) -> Log:
     thread = session_id if session_id is not None else (threads[-1] if threads else "")
     reader = Reader(thread)
     with database(path) as db:
-        pending, _ = rows(db, "SELECT checkpoint_id, checkpoint_ns, channel, type, value FROM writes WHERE thread_id = ?"
-                              " ORDER BY checkpoint_id, task_id, idx", thread)  # fmt: skip
+        wanted = (
+            "SELECT checkpoint_id, checkpoint_ns, channel, type, value FROM writes WHERE thread_id = ? AND channel = 'messages'"
+        )
+        pending, _ = rows(db, f"{wanted} ORDER BY checkpoint_id, task_id, idx", thread)
         writes: dict[tuple[str, str], list[Any]] = {}
         for row in pending:
             writes.setdefault((str(row["checkpoint_ns"]), str(row["checkpoint_id"])), []).append(row)
-        found, broken = rows(db, "SELECT * FROM checkpoints WHERE thread_id = ? ORDER BY checkpoint_id, checkpoint_ns", thread)
-        for number, row in enumerate(found, 1):
+        broken: list[str] = []
+        query = "SELECT * FROM checkpoints WHERE thread_id = ? ORDER BY checkpoint_id, checkpoint_ns"
+        for number, row in enumerate(stream(db, broken, query, thread), 1):
             reader.checkpoint(number, dict(row), writes)
     if broken:
-        reader.build.damage.append(Damage(len(found), "not-json", f"the database breaks off after {len(found)} rows: {broken}"))
+        count = len(reader.states)
+        reader.build.damage.append(Damage(count, "not-json", f"the database breaks off after {count} rows: {broken[0]}"))
     return reader.build.log(path, name, reader.calls(writes), path.stat().st_size, reader.version, thread)
 
 
