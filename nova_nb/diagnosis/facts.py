@@ -23,7 +23,7 @@ from ..foreign.base import Step
 from ..foreign.claude_code.chain import Transcript
 from ..history.events import CompactionBoundaryCreated, Event, ForeignRow, MessageAppended, Usage
 from ..history.log import Log, record_id
-from ..projection.pieces import block_chars
+from ..projection.pieces import Projection, block_chars
 from .report import Counts, Finding, LeafChoice, LeafReport
 
 if TYPE_CHECKING:
@@ -275,6 +275,12 @@ class Facts:
     def witness(self) -> Witness | None:
         """The fit of usage to characters; None with fewer than three calls to fit it on."""
         return fit(self.answers)
+
+    @cached_property
+    def last_sent(self) -> Projection | None:
+        """The rebuilt request of the latest main call; None where the log holds no call."""
+        main = [step.number for step in self.session.steps if step.kind == "main"]
+        return self.session.projection(main[-1]) if main else None
 
     def neighbours(self) -> Iterable[tuple[Answer, Answer]]:
         """Consecutive answers with no boundary between them."""

@@ -107,6 +107,25 @@ def result_without_call(facts: Facts) -> Iterator[Finding]:
                 )  # fmt: skip
 
 
+def sent_twice(facts: Facts) -> Iterator[Finding]:
+    """The latest request carried the result of one call more than once (Gemini CLI after a resume)."""
+    seen: dict[str, list[str]] = {}
+    sent = facts.last_sent if facts.log.source.format == "gemini" else None
+    for piece in sent.pieces if sent is not None else ():
+        if piece.block.get("type") == "tool_result":
+            seen.setdefault(str(piece.block.get("tool_use_id")), []).append(piece.sources[0] if piece.sources else "")
+    twice = [id for ids in seen.values() if len(ids) > 1 for id in ids]
+    rows = sorted({facts.log.index[id] for id in twice if id in facts.log.index})
+    if rows:
+        calls = sum(len(ids) > 1 for ids in seen.values())
+        yield facts.finding(
+            "result-sent-twice", "pairing", "cause", rows,
+            f"the latest request carried the results of {calls} calls twice: after a resume the agent reads them with their call and again "
+            "as rows of their own; nothing is lost, and the window fills twice as fast",
+            certainty="proved", fate="intact", remedy="start a new session from a summary, or compress, to be rid of the copies",
+        )  # fmt: skip
+
+
 def _ids(facts: Facts, kind: str, key: str) -> set[str]:
     return {
         str(block.get(key))

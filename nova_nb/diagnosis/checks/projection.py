@@ -136,6 +136,22 @@ def text_on_sibling(facts: Facts) -> Iterator[Finding]:
             )  # fmt: skip
 
 
+def passed_by_on_resume(facts: Facts) -> Iterator[Finding]:
+    """Parallel calls that the agent's own version left out when it went on from the file (Claude Code before 2.1)."""
+    if facts.log.source.format != "claude-code" or facts.last_sent is None:
+        return
+    left = facts.last_sent.left
+    gone = [facts.log.index[id] for id, (layer, why) in left.items() if layer == "projection" and "parallel" in why]
+    gone = sorted(i for i in gone if i in facts.reachable)
+    if gone:
+        yield facts.finding(
+            "passed-by-on-resume", "projection", "cause", gone,
+            f"{len(gone)} records of parallel calls (lines {', '.join(map(str, facts.lines(gone)[:6]))}) are on the branch and were not "
+            "sent: after a resume this version walks by parents alone, and of parallel calls only the last is kept",
+            certainty="proved", fate="hidden", remedy="newer versions bring them back; read those results again",
+        )  # fmt: skip
+
+
 def input_shrinks(facts: Facts) -> Iterator[Finding]:
     """The counted input falls and nothing in the log explains it: clearing at request time looks like this."""
     if explained(facts):
