@@ -19,6 +19,7 @@ FORMATS: tuple[str, ...] = (
     "codex",
     "opencode",
     "gemini",
+    "copilot",
     "swe_agent",
     "mini_swe_agent",
     "letta",
