@@ -1,4 +1,4 @@
-"""Nova in the peer harness: append (W1), resume (W2), resume of a compacted session (W2c).
+"""Nova in the peer harness: append (W1), resume (W2), resume of a compacted session (W2c), transcripts (W5).
 
 Every message goes through `LiveLog.append`, as the agent loop's do: encode, checksum, one write,
 fsync by policy, fold into head and chain. A resume is `library.resume`: the writer's lock, reading
@@ -12,13 +12,20 @@ import os
 
 from adapters.base import SUMMARY, Adapter
 
+import nova_nb
 from nova_nb.history import library
 from nova_nb.history.events import CompactionBoundaryCreated, MessageAppended
 from nova_nb.history.live import LiveLog
 
 
+def _open_session(path: str) -> list:
+    """W5: a Claude Code transcript as `open_session` reads it: events with ids, parents, usage, blocks and line numbers."""
+    return nova_nb.open_session(path).log.events
+
+
 class NovaNB(Adapter):
-    WORKLOADS = ("W1", "W2", "W2c")
+    WORKLOADS = ("W1", "W2", "W2c", "W5")
+    PARSERS = {"open_session": _open_session}  # noqa: RUF012
     DISTS = ("msgspec", "filelock")
     DURABILITY = 'fsync="durable" (default): one write and one fdatasync a message'
     COMPACTED = "half"

@@ -14,8 +14,8 @@ from ..errors import NotASession
 from .base import Format
 
 FORMATS: tuple[str, ...] = (
-    "nova",
     "claude_code",
+    "nova",
     "codex",
     "opencode",
     "gemini",
@@ -32,7 +32,9 @@ FORMATS: tuple[str, ...] = (
     "pi",
     "request_body",  # takes anything with messages in it, so it comes last
 )
-"""Modules under `nova_nb.foreign`, asked in this order; the first that recognises the content reads it."""
+"""Modules under `nova_nb.foreign`, asked in this order; the first that recognises the content reads it.
+
+The order only decides what is imported on the way: the most common comes first, and Nova's own needs its settings."""
 
 HEAD = 65_536
 

@@ -43,7 +43,7 @@ def test_binary_data(tmp_path: Path) -> None:
 def test_what_is_no_session(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "other.jsonl"
     path.write_bytes(data)
-    assert "Nova reads nova, claude-code, " in refused(path)
+    assert "Nova reads claude-code, nova, " in refused(path)
 
 
 def test_a_folder_without_a_session(tmp_path: Path) -> None:
@@ -94,4 +94,4 @@ def test_a_file_cut_in_its_only_line_opens_with_the_damage_named(tmp_path: Path)
 def test_every_named_format_is_there() -> None:
     names = [format_named(module).name for module in FORMATS]
     assert len(set(names)) == len(names)
-    assert names[:2] == ["nova", "claude-code"]
+    assert {"nova", "claude-code"} <= set(names)

@@ -142,30 +142,29 @@ def _origin(row: Row, content: list[dict[str, Any]]) -> str:
         return "nova" if row.message is not None and row.message.model == SYNTHETIC else "model"
     if row.hidden or row.summary:
         return "nova"
-    return "tool" if any(block.get("type") == "tool_result" for block in content) else "person"
+    for block in content:
+        if block.get("type") == "tool_result":
+            return "tool"
+    return "person"
 
 
 def _flags(row: Row) -> dict[str, Any]:
     """Facts about a row that the model never sees. Only those that hold are there."""
     flags: dict[str, Any] = {}
-    if row.sidechain:
-        flags["sidechain"] = True
-    if row.hidden:
-        flags["hidden"] = True
-    if row.summary:
-        flags["summary"] = True
-    if row.api_error:
-        flags["api_error"] = True
+    for name, value in (
+        ("sidechain", row.sidechain),
+        ("hidden", row.hidden),
+        ("summary", row.summary),
+        ("api_error", row.api_error),
+        ("agent", row.agent),
+        ("answers", row.source_row),
+        ("for_call", row.source_call),
+        ("request", row.request),
+    ):
+        if value:
+            flags[name] = value
     if row.message is not None and row.message.model == SYNTHETIC:
         flags["synthetic"] = True
-    if row.agent:
-        flags["agent"] = row.agent
-    if row.source_row:
-        flags["answers"] = row.source_row
-    if row.source_call:
-        flags["for_call"] = row.source_call
-    if row.request:
-        flags["request"] = row.request
     return flags
 
 

@@ -31,8 +31,11 @@ class RawUsage(msgspec.Struct, gc=False):
         )
 
 
-class Message(msgspec.Struct):
-    """`message` of a user or assistant row. `content` is a string or a list of blocks."""
+class Message(msgspec.Struct, gc=False):
+    """`message` of a user or assistant row. `content` is a string or a list of blocks.
+
+    Neither it nor `Row` can be part of a reference cycle, so the collector need not look at them.
+    """
 
     role: str = ""
     content: Any = None
@@ -42,7 +45,7 @@ class Message(msgspec.Struct):
     stop_reason: str | None = None
 
 
-class Row(msgspec.Struct, rename={
+class Row(msgspec.Struct, gc=False, rename={
     "parent": "parentUuid", "logical": "logicalParentUuid", "sidechain": "isSidechain", "hidden": "isMeta",
     "summary": "isCompactSummary", "api_error": "isApiErrorMessage", "at": "timestamp", "session": "sessionId",
     "agent": "agentId", "source_row": "sourceToolAssistantUUID", "source_call": "sourceToolUseID", "request": "requestRef",
