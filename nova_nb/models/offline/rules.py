@@ -86,10 +86,16 @@ def _said(passage: Passage) -> list[str]:
     Of tool output, only prose that was read from a file of the project."""
     if passage.role == "tool":
         return sentences(passage.text) if re.search(r"(?i)read_file \S*\.(md|txt|rst)$", passage.where) else []
-    if passage.role != "assistant":
+    if passage.role in ("user", "system"):
         return sentences(passage.text)
-    quotes = re.findall(r"“([^“”]+)”", passage.text)
-    return quotes or [s for s in sentences(passage.text) if not re.match(r"(?i)I\b|Understood", s)]
+    out = []
+    for sentence in sentences(passage.text):
+        quotes = re.findall(r"“([^“”]+)”", sentence)
+        if not re.search(r"\bI\b|^Understood", sentence) and (passage.role == "rebuilt" or not quotes):
+            out.append(sentence)
+        else:
+            out += quotes
+    return out
 
 
 @cache

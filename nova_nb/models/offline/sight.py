@@ -23,6 +23,7 @@ REBUILT = re.compile(
 )
 """Start of a message that stands for earlier history."""
 
+_OPEN = re.compile(r"(?im)^#+ (goal|unfinished work)$")
 SPILLED = re.compile(r"<persisted-output\b.*?(?:</persisted-output>|\Z)", re.S)
 _PATH = re.compile(r"(/?[\w.@+~-]+(?:/[\w.@+~-]+)*/tool-results/[\w.@+~-]+|tool-results/[\w.@+~-]+)")
 _NUMBERED = re.compile(r"^ *(\d+)(?:\t|→|: | ?\| ?)", re.M)
@@ -137,7 +138,7 @@ class Sight:
     def asked(self) -> Passage:
         """What the person wants now: the last message in their own words, else the summary that stands for it."""
         own = [p for p in self.passages if p.role == "user"]
-        summaries = [p for p in self.passages if p.role == "rebuilt" and "## " in p.text]
+        summaries = [p for p in self.passages if p.role == "rebuilt" and _OPEN.search(p.text)]
         return (own or summaries or [Passage("", "nowhere", "user", -1)])[-1]
 
     @cached_property
