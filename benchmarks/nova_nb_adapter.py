@@ -1,4 +1,4 @@
-"""Nova in the peer harness: append (W1), resume (W2), resume of a compacted session (W2c), transcripts (W5).
+"""Nova in the peer harness: append (W1), resume (W2), of a compacted session (W2c), requests (W3, W4), transcripts (W5).
 
 Every message goes through `LiveLog.append`, as the agent loop's do: encode, checksum, one write,
 fsync by policy, fold into head and chain. A resume is `library.resume`: the writer's lock, reading
@@ -9,13 +9,18 @@ messages of the active chain, the product's native form.
 from __future__ import annotations
 
 import os
+from typing import ClassVar
 
+import msgspec
 from adapters.base import SUMMARY, Adapter
 
 import nova_nb
 from nova_nb.history import library
-from nova_nb.history.events import CompactionBoundaryCreated, MessageAppended
+from nova_nb.history.events import CompactionBoundaryCreated, MessageAppended, RequestSent
 from nova_nb.history.live import LiveLog
+from nova_nb.projection.projector import Projector
+from nova_nb.projection.strategies import STRATEGIES
+from nova_nb.settings import ContextSettings
 
 
 def _open_session(path: str) -> list:
@@ -84,10 +89,55 @@ def messages(live: LiveLog) -> list[dict]:
     ]
 
 
+class NovaContext(Adapter):
+    """Requests (W3, W4): the same path as the agent loop's, every strategy of `nova_nb.projection.strategies`.
+
+    `request` is what the loop does before a model call: reclaim and compaction decided and applied, the request
+    with its hash and its shared prefix, and the record that it was sent. Tokens are counted at 4 characters each,
+    like every other peer's here.
+    """
+
+    WORKLOADS = ("W3", "W4")
+    DISTS = ("msgspec",)
+    TUNED: ClassVar = {
+        "full+late": {"soft_margin_tokens": 3_000, "tail_min_tokens": 2_000, "attachment_files": 0},
+        "full+early": {"soft_margin_tokens": 150_000, "tail_min_tokens": 2_000, "attachment_files": 0},
+    }
+    STRATEGIES: ClassVar = {
+        **{name: f"strategy {name!r}, default settings at this window" for name in STRATEGIES},
+        "full+late": "the full stack, compacting only at the hard line to a small tail: fewest rewrites, largest requests",
+        "full+early": "the full stack, compacting at 30k tokens: near the least cost where the cache reads at a tenth",
+    }
+
+    def chars(self, natives: list[dict]) -> int:
+        import generator
+
+        return generator.text_chars(natives)
+
+    def start(self, strategy: str, window_tokens: int) -> None:
+        name = strategy.split("+")[0]
+        settings = ContextSettings(window_tokens=window_tokens, chars_per_token=4, **self.TUNED.get(strategy, {}))
+        self.strategy, self.projector, self.n = STRATEGIES[name](settings), Projector(settings), 0
+
+    def push(self, m: dict) -> None:
+        self.n += 1
+        message, events = self.strategy.arrive(MessageAppended(id=f"m{self.n}", role=m["role"], content=m["content"]))
+        for event in events:
+            self.projector.add(event)
+        self.projector.add(msgspec.structs.replace(message, parent=self.projector.head))
+
+    def request(self) -> list[dict]:
+        for event in self.strategy.before_request(self.projector, ""):
+            self.projector.add(event)
+        request = self.projector.request()
+        self.projector.add(RequestSent(id=f"r{self.n}", step=self.n, leaf=self.projector.head, hash=request.hash))
+        return request.messages
+
+
 class NovaNBOs(NovaNB):
     DURABILITY = 'fsync="os": one write a message, no fsync'
     WORKLOADS = ("W1",)
     FSYNC = "os"
 
 
-ADAPTERS = {"nova_nb": NovaNB, "nova_nb+nofsync": NovaNBOs}
+ADAPTERS = {"nova_nb": NovaNB, "nova_nb+nofsync": NovaNBOs, "nova_nb+context": NovaContext}

@@ -128,7 +128,7 @@ class Session:
         else:
             before = [s.number for s, i in placed if s.kind == "main" and i < at][-1:]
             after = [s.number for s, i in placed if s.kind == "main" and i > at][:1]
-            wanted: list[int | None] = [*before, *(after or [None])]
+            wanted: list[int | None] = [*before, *after, *([] if after else [None])]
             seen = dict(self.projections(wanted))
             sides = seen[before[0]] if before else Projection(()), seen[after[0] if after else None]
         return frames.compaction(n, boundary, *sides, ContextSettings(), usage[-1] if usage else None)

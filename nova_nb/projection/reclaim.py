@@ -6,7 +6,7 @@ Does not rewrite anything: it returns a commit, which `commits` replays from the
 Rules: a file read again or edited later (older reads); searches older than the newest few; a failed
 command that later succeeded; long arguments of writes that are done. Protected: the newest tokens of
 results, the latest turn, exempt tools. A cold cache is rewritten at once, a hot one only when the
-window presses; a model that checks its prefix is never rewritten between compactions. There must be a
+window presses, and only when it frees more than it makes the cache write again; a model that checks its prefix is never rewritten between compactions. There must be a
 minimum gain, and it stops at a low watermark, so that it runs rarely.
 
 Protection by tokens, minimum gain and watermark are common practice in current agents: about 40,000
@@ -145,6 +145,9 @@ def decide(
         return no(f"{gain:,} tokens to gain, under the minimum of {settings.reclaim_min_tokens:,}")
     first = min(c.at for c in taken)
     after = estimate(sum(p.chars for m in messages[first:] for p in m), settings)
+    lost = 0 if cold else max(0, after - gain)
+    if lost > gain:
+        return no(f"would write {lost:,} cached tokens again to free {gain:,}: left to the next compaction")
     rules = sorted({c.rule for c in taken})
     entry = Entry(
         "reclaim",
@@ -154,6 +157,6 @@ def decide(
         tokens_in=tokens,
         tokens_out=tokens - gain,
         touched=len(taken),
-        lost_prefix_tokens=0 if cold else max(0, after - gain),
+        lost_prefix_tokens=lost,
     )
     return Reclaim(entry, [c.target for c in reversed(taken)], ", ".join(rules))

@@ -88,12 +88,20 @@ def test_r4_2_the_latest_turn_the_newest_tokens_and_exempt_tools_are_protected()
 
 
 def test_r4_2_a_hot_cache_is_left_alone_until_the_window_presses_and_a_cold_one_is_rewritten_at_once():
-    messages = session(*[("read_file", {"path": "a.py"}, LONG, False)] * 2)[1]
+    messages = session(("read_file", {"path": "a.py"}, "x" * 3_000, False), ("read_file", {"path": "a.py"}, LONG, False))[1]
     assert "hot" in decide(messages, 166_999, OPEN, cold=False).entry.why
     assert decide(messages, 167_000, OPEN, cold=False).targets == ["r0#t0"]
     cold = decide(messages, 5_000, OPEN, cold=True)
     assert cold.targets == ["r0#t0"]
     assert cold.entry.tokens_out < cold.entry.tokens_in
+
+
+def test_a_hot_prefix_is_not_rewritten_to_free_less_than_it_costs():
+    messages = session(("read_file", {"path": "a.py"}, LONG, False), ("read_file", {"path": "a.py"}, "x" * 3_000, False))[1]
+    hot = decide(messages, 167_000, OPEN, cold=False)
+    assert hot.targets == []
+    assert "left to the next compaction" in hot.entry.why
+    assert decide(messages, 167_000, OPEN, cold=True).targets == ["r0#t0"]
 
 
 def test_r4_2_there_is_a_minimum_gain():
