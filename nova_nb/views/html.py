@@ -21,7 +21,7 @@ SPARK = "▁▂▃▄▅▆▇█"
 STATE_WORDS = {
     "whole": "● whole", "preview": "◐ preview", "placeholder": "▭ placeholder", "folded": "≡ folded", "summary": "Σ summary",
     "attachment": "⊕ attachment", "memory": "✦ memory", "reminder": "¶ reminder", "repair": "+ repair", "later": "· not yet",
-    "boundary": "◆ behind a compaction", "branch": "⋔ on another branch", "subagent": "↳ subagent", "record": "– record",
+    "boundary": "◆ behind a compaction", "branch": "⋔ on another branch", "subagent": "↳ subagent", "record": "– never sent",
 }  # fmt: skip
 COLOURS = dict(
     zip(
@@ -61,10 +61,12 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> Markup:
     """A table with a head; numbers stand right."""
 
     def cell(value: object) -> Markup:
-        return tag("td", value, align="right") if isinstance(value, int) else tag("td", value, align="left")
+        return tag("td", value, style=f"text-align:{'right' if isinstance(value, int) else 'left'}")
 
     body = Markup("".join(tag("tr", *map(cell, row)) for row in rows))
-    return tag("table", tag("thead", tag("tr", *(tag("th", name) for name in head))), tag("tbody", body))
+    return tag(
+        "table", tag("thead", tag("tr", *(tag("th", name, style="text-align:left") for name in head))), tag("tbody", body)
+    )
 
 
 def spark(values: Sequence[int], width: int = 72) -> str:
@@ -83,7 +85,8 @@ def title(picture: Picture) -> str:
     """What the session is, in a few words: format, version, sizes."""
     head, steps = picture.head, len(picture.requests.steps)
     agent = f"{head['format']} {head['version']}".strip()
-    return f"{agent} session: {head['records']} records, {steps} model call{'' if steps == 1 else 's'}"
+    records = f"{head['records']} record{'' if head['records'] == 1 else 's'}"
+    return f"{agent} session: {records}, {steps} model call{'' if steps == 1 else 's'}"
 
 
 def explorer(picture: Picture) -> Markup:
@@ -142,7 +145,12 @@ def _rows(picture: Picture) -> Markup:
         words = STATE_WORDS.get(state, f"○ not sent ({state})")
         text = " · ".join(heads)
         out.append(
-            [rows["line"][row], rows["who"][row], text if len(text) < 140 else text[:139] + "…", f"{words} {reason}".strip()]
+            [
+                rows["line"][row],
+                rows["who"][row],
+                text if len(text) < 140 else text[:139] + "…",
+                words if not reason or state in ("whole", "later", "record") else f"{words}: {reason}",
+            ]
         )
     return table(("line", "who", "what", "how the model sees it next"), out)
 

@@ -40,6 +40,7 @@ body.nova-dark { background: #0d1117; color: #e3e7ec; --jp-layout-color1: #0f141
   --jp-border-color2: #2b323b; --jp-content-font-color1: #e3e7ec; --jp-content-font-color2: #98a2ad; color-scheme: dark; }
 .nova { max-width: 1500px; margin: 0 auto; }
 .nova-panes { height: max(356px, calc(100vh - 330px)); }
+.nova:has(.nova-detail:not(.nova-hidden)) .nova-panes { height: max(300px, calc(100vh - 540px)); }
 """
 
 

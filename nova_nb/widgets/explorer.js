@@ -26,7 +26,7 @@ export class Explorer {
     this.build();
     el.addEventListener("keydown", (event) => this.key(event));
     this.unlisten = channel.listen((message, buffer) => this.hear(message, buffer));
-    this.theme = new MutationObserver(() => this.strip.draw());
+    this.theme = new MutationObserver(() => this.strip.restyle());
     this.theme.observe(document.body, { attributes: true });
     if (channel.frame) this.take(channel.frame);
     channel.send({ type: "ready", seq: this.store.seq });
@@ -125,7 +125,7 @@ export class Explorer {
     this.errors.setAttribute("role", "alert");
     this.empty = h("div", "nova-empty", "Nothing has happened yet. Rows appear here when the session begins.");
     this.el.append(head, this.counts, this.report, trace, grid, this.empty, this.detail, time, this.errors);
-    this.grid = grid;
+    Object.assign(this, { grid, time });
   }
 
   // --- what comes in
@@ -162,11 +162,12 @@ export class Explorer {
     this.step = s;
     this.follow = s === this.store.last;
     this.render();
+    // what the step adds comes into sight in all three: the newest row, the first difference, the head
     const { history, request, chain } = this.panes, row = this.store.view(s).head;
-    if (this.sel.row < 0 || history.at(this.sel.row) < 0) history.list.show(history.at(row));
-    history.list.show(history.at(this.sel.row >= 0 ? this.sel.row : row));
-    request.list.show(request.at(this.sel));
-    chain.list.show(chain.at(this.sel.row >= 0 ? this.sel.row : row));
+    history.list.show(history.at(row), 0.6, 2);
+    chain.list.show(chain.at(row), 0.35, 2);
+    const selected = request.at(this.sel), change = request.entries.findIndex((e) => e.line && !e.note);
+    request.list.show(selected >= 0 ? selected : change, 0.5, 1);
     this.tell();
   }
 
@@ -241,12 +242,12 @@ export class Explorer {
   // --- what a person sees
   render() {
     const { store, step } = this, { head } = store, last = store.last;
-    const blank = !store.rowCount;
+    const blank = !store.rowCount || !store.t.rows.main.includes(1);
     this.empty.classList.toggle("nova-hidden", !blank);
-    this.grid.classList.toggle("nova-hidden", blank);
+    for (const part of [this.grid, this.time]) part.classList.toggle("nova-hidden", blank);
     if (!last) return;
     const view = store.view(step);
-    this.title.replaceChildren(h("b", "", head.title || head.name), h("span", "nova-dim", ` ${head.format}${head.version ? " " + head.version : ""} · ${head.records} records`));
+    this.title.replaceChildren(h("b", "", head.title || head.name), h("span", "nova-dim", ` ${head.format}${head.version ? " " + head.version : ""} · ${head.records.toLocaleString("en")} record${head.records === 1 ? "" : "s"}`));
     if (head.damage.length) {
       const hurt = h("span", "nova-damage", ` ! ${head.damage.length} damaged line${head.damage.length > 1 ? "s" : ""}`);
       hurt.title = head.damage.map((d) => d[2]).join("\n");
@@ -265,11 +266,11 @@ export class Explorer {
     if (step !== last) counts.in_request = store.inRequest(step);
     const most = Math.max(1, ...Object.values(counts).map((n) => n || 0));
     for (const [key, number, fill] of this.bars) {
-      number.textContent = counts[key] ?? "?";
+      number.textContent = counts[key]?.toLocaleString("en") ?? "?";
       fill.style.width = (100 * (counts[key] || 0)) / most + "%";
     }
     for (const pane of Object.values(this.panes)) pane.refresh();
-    this.filter.textContent = this.panes.history.all ? `all ${store.rowCount} records` : `${this.panes.history.rows.length} rows`;
+    this.filter.textContent = this.panes.history.all ? `all ${store.rowCount.toLocaleString("en")} records` : `${this.panes.history.rows.length.toLocaleString("en")} rows`;
     const total = view.total, share = head.window ? ` of ${amount(head.window)}` : "";
     const cached = view.usage && view.usage[1] ? ` · ${amount(view.usage[1])} cached` : "";
     this.tops.request.textContent = `${amount(total)}${share}${cached}`;
@@ -278,9 +279,9 @@ export class Explorer {
     for (const { kind } of store.lines) kinds[kind] = (kinds[kind] || 0) + 1;
     this.tops.chain.textContent = ["branch", "island", "sidechain"].filter((k) => kinds[k]).map((k) => `${kinds[k]} ${kinds[k] > 1 ? (k === "branch" ? "branches" : k + "s") : k}`).join(", ");
     this.strip.set(store, step);
-    const used = head.categories.filter((_, i) => store.t.steps.parts.some((p) => p[i]));
-    if (this.legend.dataset.of !== used.join()) {
-      this.legend.dataset.of = used.join();
+    if (this.legendSeq !== store.seq) {
+      this.legendSeq = store.seq;
+      const used = head.categories.filter((_, i) => store.t.steps.parts.some((p) => p[i]));
       this.legend.replaceChildren(...used.map((name) => { const item = h("span", "nova-key"); item.title = CATEGORY[name]; item.append(h("span", `nova-swatch nova-b-${name}`), name); return item; }));
     }
     this.showDetail();
@@ -340,7 +341,7 @@ export class Explorer {
         spark.append(cell);
       }
       out.push(spark);
-      const turn = [...(turns || [])].reverse().find((t) => !["whole", "preview", "summary", "memory"].includes(t.to)) || (turns || []).at(-1);
+      const turn = (turns || []).at(-1);
       if (turn) {
         const told = h("button", "nova-link", `step ${turn.step}: ${turn.message}`);
         told.type = "button";
@@ -349,7 +350,7 @@ export class Explorer {
       }
     }
     if (note) out.push(h("span", "nova-dim", note));
-    const next = h("button", "nova-link", hits.length ? `${hits.length} row${hits.length > 1 ? "s" : ""} show it` : "in no row's first words");
+    const next = h("button", "nova-link", hits.length ? hits.length === 1 ? "1 row shows it" : `${hits.length} rows show it` : "in no row's first words");
     next.type = "button";
     next.addEventListener("click", () => { const after = hits.find((r) => r > this.sel.row) ?? hits[0]; if (after !== undefined) this.select(after); });
     out.push(next);
@@ -376,11 +377,16 @@ const bytes = (view) => new Uint8Array(view.buffer, view.byteOffset, view.byteLe
 
 export default {
   render({ model, el }) {
-    // the static form was shown first; while this view lives its output hides
-    const area = el.closest(".jp-OutputArea");
-    area?.classList.add("nova-hide-static");
     const root = h("div");
     el.append(root);
+    // the static form was shown first; while this view is on the page its output hides
+    let area = null;
+    const attached = new ResizeObserver(() => {
+      area = el.closest(".jp-OutputArea");
+      area?.classList.add("nova-hide-static");
+      if (area) attached.disconnect();
+    });
+    attached.observe(root);
     const data = model.get("frame");
     const explorer = mount(root, {
       kernel: true,
@@ -393,6 +399,6 @@ export default {
       send: (message) => model.send(message),
       select(selection) { model.set("selection", selection); model.save_changes(); },
     });
-    return () => { explorer.dispose(); area?.classList.remove("nova-hide-static"); };
+    return () => { attached.disconnect(); explorer.dispose(); area?.classList.remove("nova-hide-static"); };
   },
 };

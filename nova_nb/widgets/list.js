@@ -19,12 +19,19 @@ export class List {
     this.el.setAttribute("aria-label", label);
     this.pad = h("div", "nova-pad");
     this.el.append(this.pad);
-    this.el.addEventListener("scroll", () => this.paint(), { passive: true });
+    this.top = this.height = 0; // kept here: asking the element would lay the page out again each time
+    this.el.addEventListener("scroll", () => {
+      this.top = this.el.scrollTop;
+      this.paint();
+    }, { passive: true });
     this.pad.addEventListener("click", (event) => {
       const row = event.target.closest("[data-i]");
       if (row) this.pick(+row.dataset.i);
     });
-    this.sizes = new ResizeObserver(() => this.paint());
+    this.sizes = new ResizeObserver(() => {
+      this.height = this.el.clientHeight;
+      this.paint();
+    });
     this.sizes.observe(this.el);
   }
 
@@ -37,8 +44,9 @@ export class List {
 
   paint() {
     const { rowHeight: height, count } = this;
-    const first = Math.max(0, Math.floor(this.el.scrollTop / height) - 4);
-    const end = Math.min(count, Math.ceil((this.el.scrollTop + this.el.clientHeight) / height) + 4);
+    const top = Math.max(0, Math.min(this.top, count * height - this.height));
+    const first = Math.max(0, Math.floor(top / height) - 4);
+    const end = Math.min(count, Math.ceil((top + this.height) / height) + 4);
     const rows = [];
     for (let i = first; i < end; i++) {
       const row = h("div", "nova-row");
@@ -58,14 +66,16 @@ export class List {
     else this.el.removeAttribute("aria-activedescendant");
   }
 
-  // Bring row i into sight, in the middle if it was far away.
-  show(i) {
+  // Bring row i into sight; if it is out of it, to `part` of the height (0 top, 1 bottom), else as near as it comes.
+  // `margin` rows around it are to be in sight too.
+  show(i, part, margin = 0) {
     if (i < 0) return;
-    const top = i * this.rowHeight, { scrollTop, clientHeight } = this.el;
-    if (top >= scrollTop && top + this.rowHeight <= scrollTop + clientHeight) return;
-    const near = Math.abs(top - scrollTop) < clientHeight * 1.5;
-    if (near) this.el.scrollTop = top < scrollTop ? top : top + this.rowHeight - clientHeight;
-    else this.el.scrollTop = top - clientHeight / 2;
+    const { rowHeight, height } = this, at = i * rowHeight, room = margin * rowHeight;
+    if (at - room >= this.top && at + rowHeight + room <= this.top + height) return;
+    const near = part === undefined && Math.abs(at - this.top) < height * 1.5;
+    const want = near ? (at < this.top ? at : at + rowHeight - height) : at - (height - rowHeight) * (part ?? 0.5);
+    this.top = Math.max(0, Math.min(want, this.count * rowHeight - height));
+    this.el.scrollTop = this.top;
     this.paint();
   }
 }

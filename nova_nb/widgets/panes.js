@@ -171,10 +171,12 @@ export class ChainPane {
     const line = this.lane.get(row), who = rows.who[row], [state] = store.rowState(row, step);
     el.classList.add("nova-k", `nova-is-${state}`, `nova-who-${who}`);
     el.append(this.graph(row, line, state, who));
-    const id = h("span", "nova-id", rows.id[row].slice(0, 8));
-    id.title = rows.id[row];
-    const label = who === "boundary" ? blocks.head[rows.first[row]] : who;
-    const name = h("span", "nova-text", label);
+    const full = rows.id[row]; // ids that begin with their time differ at the end
+    const id = h("span", "nova-id", full.length < 9 ? full : /^[a-z]+_/.test(full) ? "…" + full.slice(-7) : full.slice(0, 8));
+    id.title = full;
+    const name = h("span", "nova-text", who);
+    const words = blocks.head[rows.first[row]];
+    if (rows.count[row] && words) name.append(h("span", "nova-dim", ` ${words}`));
     name.title = (STATES[state] || STATES.other)[2];
     const badges = h("span", "nova-badges");
     const badge = (text, why) => { const b = h("span", "nova-badge", text); b.title = why; badges.append(b); };

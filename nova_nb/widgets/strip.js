@@ -22,7 +22,7 @@ export class Strip {
       this.hover(step(event));
     });
     canvas.addEventListener("pointerleave", () => (tip.textContent = this.idle));
-    this.sizes = new ResizeObserver(() => this.draw());
+    this.sizes = new ResizeObserver(() => this.restyle());
     this.sizes.observe(canvas);
   }
 
@@ -42,47 +42,83 @@ export class Strip {
     this.tip.textContent = [`${name}: ${total}`, parts.slice(0, 5).map(([n, c]) => `${c} ${amount(n)}`).join(", "), ...new Set(marks)].join(" · ");
   }
 
+  // Colours or size changed: draw all again. Asking the page for either lays it out, so it is done only here.
+  restyle() {
+    this.seq = -1;
+    this.width = this.canvas.clientWidth;
+    this.height = this.canvas.clientHeight;
+    this.draw();
+  }
+
   draw() {
-    const { canvas, store } = this;
-    if (!store || !canvas.clientWidth) return;
-    const ratio = window.devicePixelRatio || 1, width = canvas.clientWidth, height = canvas.clientHeight;
-    canvas.width = width * ratio;
-    canvas.height = height * ratio;
-    const g = canvas.getContext("2d"), css = getComputedStyle(canvas);
-    const colour = (name) => css.getPropertyValue(`--n-${name}`).trim() || "#888";
+    const { canvas, store, width, height } = this;
+    if (!store || !width) return;
+    const ratio = window.devicePixelRatio || 1;
+    if (this.seq !== store.seq) {
+      this.seq = store.seq;
+      const css = getComputedStyle(canvas), colour = (name) => css.getPropertyValue(`--n-${name}`).trim() || "#888";
+      this.picture = document.createElement("canvas");
+      for (const c of [canvas, this.picture]) Object.assign(c, { width: width * ratio, height: height * ratio });
+      const g = this.picture.getContext("2d");
+      g.scale(ratio, ratio);
+      this.accent = colour("accent");
+      this.bars(g, width, height, colour);
+      this.marks(g, width, height, colour, css.fontFamily);
+    }
+    const g = canvas.getContext("2d");
+    g.setTransform(1, 0, 0, 1, 0, 0);
+    g.clearRect(0, 0, canvas.width, canvas.height);
+    g.drawImage(this.picture, 0, 0);
     g.scale(ratio, ratio);
-    const { total, parts, kind } = store.t.steps, { window: full, soft, hard } = store.head;
-    const most = Math.max(1, ...bucket(total, width));
-    const top = full && full < most * 4 ? Math.max(full, most) * 1.04 : most * 1.08;
-    const y = (tokens) => height - ((height - BAND) * tokens) / top;
-    const slot = (this.slot = Math.min(width / this.n, WIDEST)), bar = Math.max(1, slot - (slot > 4 ? 1 : 0));
-    const stride = Math.max(1, Math.floor(1 / slot));
-    const palette = store.head.categories.map(colour);
-    for (let s = 0; s < this.n; s += stride) {
-      let sum = 0;
+    g.strokeStyle = this.accent;
+    g.lineWidth = 2;
+    g.strokeRect((this.at - 1) * this.slot, 1, Math.max(3, this.slot), height - 2);
+  }
+
+  bars(g, width, height, colour) {
+    const { total, parts, kind } = this.store.t.steps, full = this.store.head.window;
+    const most = total.reduce((a, b) => Math.max(a, b), 1);
+    this.most = full && full < most * 4 ? Math.max(full, most) * 1.04 : most * 1.08;
+    this.y = (tokens) => height - ((height - BAND) * tokens) / this.most;
+    this.slot = Math.min(width / this.n, WIDEST);
+    const { slot, y } = this, gap = slot > 4 ? 1 : 0, palette = this.store.head.categories.map(colour);
+    const group = Math.max(1, Math.ceil(1 / slot)); // steps a pixel; the largest of them is drawn
+    for (let first = 0; first < this.n; first += group) {
+      let s = first, sum = 0;
+      for (let i = first + 1; i < Math.min(first + group, this.n); i++) if (total[i] > total[s]) s = i;
+      const x = slot < 4 ? Math.floor(first * slot) : first * slot, wide = Math.max(1, Math.ceil(group * slot) - gap);
       g.globalAlpha = kind[s] === "main" ? 1 : kind[s] === "next" ? 0.55 : 0.35;
       for (let c = 0; c < palette.length; c++) {
         const tokens = parts[s][c];
         if (!tokens) continue;
         g.fillStyle = palette[c];
-        g.fillRect(s * slot, y(sum + tokens), Math.max(bar, stride * slot), Math.max(0.5, y(sum) - y(sum + tokens)));
+        g.fillRect(x, y(sum + tokens), wide, Math.max(0.5, y(sum) - y(sum + tokens)));
         sum += tokens;
       }
     }
     g.globalAlpha = 1;
-    g.font = "10px " + css.fontFamily;
+  }
+
+  marks(g, width, height, colour, font) {
+    const { store, slot, y } = this, { window: full, soft, hard } = store.head;
+    g.font = "10px " + font;
+    g.textAlign = "right";
     for (const [tokens, dash, name] of [[full, [], "window"], [soft, [2, 3], "soft"], [hard, [6, 3], "hard"]]) {
-      if (!tokens || tokens > top) continue;
+      if (!tokens || tokens > this.most) continue;
+      const at = width - { window: 6, hard: 88, soft: 160 }[name], text = `${name} ${amount(tokens)}`;
       g.strokeStyle = g.fillStyle = colour("fg2");
+      g.lineWidth = 1;
       g.setLineDash(dash);
       g.beginPath();
       g.moveTo(0, y(tokens));
       g.lineTo(width, y(tokens));
       g.stroke();
-      g.textAlign = "right";
-      g.fillText(`${name} ${amount(tokens)}`, width - { window: 4, hard: 82, soft: 148 }[name], y(tokens) - 2);
+      g.setLineDash([]);
+      g.lineWidth = 4; // a halo, so that the words read over bars and lines
+      g.strokeStyle = colour("bg");
+      g.strokeText(text, at, y(tokens) + 3);
+      g.fillText(text, at, y(tokens) + 3);
     }
-    g.setLineDash([]);
     g.textAlign = "center";
     g.fillStyle = colour("fg");
     const signs = new Map(); // steps that share a slot share a place
@@ -91,16 +127,7 @@ export class Strip {
       signs.set(x, (signs.get(x) || new Set()).add(MARKS[what][0]));
     }
     for (const [x, some] of signs) g.fillText([...some].join(""), Math.max(5, Math.min(width - 5, x)), 10);
-    g.strokeStyle = colour("accent");
-    g.lineWidth = 2;
-    g.strokeRect((this.at - 1) * slot, 1, Math.max(3, slot), height - 2);
-    this.idle = full && full > top ? `window ${amount(full)} is far above` : "";
+    this.idle = full && full > this.most ? `the window, ${amount(full)}, is far above` : "";
+    this.tip.textContent = this.idle;
   }
-}
-
-function bucket(values, width) {
-  if (values.length <= width) return values;
-  const out = [];
-  for (let i = 0; i < values.length; i += 512) out.push(Math.max(...values.slice(i, i + 512)));
-  return out;
 }

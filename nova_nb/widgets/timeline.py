@@ -131,7 +131,7 @@ def figure(picture: Picture) -> go.Figure:
         barmode="stack", bargap=0.08 if len(picked) < 200 else 0, height=300, margin={"l": 56, "r": 16, "t": 24, "b": 40},
         paper_bgcolor="rgba(0,0,0,0)", plot_bgcolor="rgba(0,0,0,0)", font={"color": GREY, "size": 12}, hovermode="closest",
         legend={"orientation": "v", "font": {"size": 11}, "traceorder": "reversed"},
-        xaxis={**axis, "title": "step (model call)", "rangemode": "tozero"}, yaxis={**axis, "title": "tokens", "rangemode": "tozero"},
+        xaxis={**axis, "title": "step (model call)", "range": [0.4, len(sizes) + 0.6]}, yaxis={**axis, "title": "tokens", "rangemode": "tozero"},
         template="none",
     )  # fmt: skip
     return made
