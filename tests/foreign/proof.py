@@ -27,10 +27,16 @@ def group_of(row: dict[str, Any]) -> str:
     return "after compaction" if row["after_compaction"] else "after resume" if row["process"] > 1 else "live"
 
 
-def prove(agent: str, sessions_of: Callable[[Path], list[Session]], clean: Clean, said: Clean = atoms) -> Tally:
+def prove(
+    agent: str,
+    sessions_of: Callable[[Path], list[Session]],
+    clean: Clean,
+    said: Clean = atoms,
+    folders: list[Path] | None = None,
+) -> Tally:
     """Compares all captured requests of an agent; each must have a step of its own."""
     tally = Tally()
-    for folder in scenarios(agent):
+    for folder in scenarios(agent) if folders is None else folders:
         sessions = sessions_of(folder)
         rebuilt = [(s, step, s.request(step.number)) for s in sessions for step in s.steps]
         taken: set[int] = set()
