@@ -173,9 +173,10 @@ class LiveLog:
         """The time as events have it."""
         return clock.iso(self._source.now())
 
-    def last(self, kind: type[E]) -> E | None:
-        """The last event of a type, or None."""
-        return next((event for event in reversed(self.events) if isinstance(event, kind)), None)
+    def last(self, kind: type[E], named: str | None = None) -> E | None:
+        """The last loaded event of a type (and with this `kind`, for those that have one), or None."""
+        found = (event for event in reversed(self.events) if isinstance(event, kind))
+        return next((event for event in found if named is None or getattr(event, "kind", None) == named), None)
 
     def close(self) -> None:
         """Release the log; it can be resumed."""
