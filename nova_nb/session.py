@@ -10,7 +10,9 @@ import os
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 import msgspec
 
@@ -24,6 +26,9 @@ from .history.log import Log, Source
 from .projection.pieces import Projection, messages_of
 from .projection.request import Request
 from .settings import ContextSettings
+
+if TYPE_CHECKING:
+    from .projection.verify import Verification
 
 
 class Session:
@@ -144,6 +149,32 @@ class Session:
         from .diagnosis.amnesia import why_forgot
 
         return why_forgot(self, text, regex=regex)
+
+    def verify(self) -> Verification:
+        """Every recorded request derived again from the log and compared; `.ok`, `.checks`, and a text that says it.
+
+        Only Nova's own sessions record what was sent; for others this raises UsageError.
+        """
+        from .foreign import nova
+        from .projection.verify import verify
+
+        if self.format.name != "nova":
+            raise UsageError(f"{self.path}: a {self.format.name} session records no hash of its requests; only Nova's own do")
+        found = verify(self.log.events, nova.settings_of(self.log), self.log.line)
+        return msgspec.structs.replace(found, damage=tuple(d.message for d in self.log.damage))
+
+    def replay(self, kind: str, n: int = 1) -> Any:
+        """Step by step, as frames of plain data: "resume" (how this session is read back) or the n-th "compaction"."""
+        if kind == "resume":
+            from .foreign import nova
+            from .history.replay import resume_frames
+            from .projection.projector import Projector
+
+            projector = Projector(nova.settings_of(self.log))
+            for event in self.log.events:
+                projector.add(event)
+            return resume_frames(self.log, [p.reason for p in projector.projection().pieces if p.state == "repair"])
+        raise UsageError(f"there is no replay of {kind!r}; choose 'resume' or 'compaction'")
 
     def diagnose(self) -> Any:
         """What is wrong with this session and which layer caused it; see `nova_nb.diagnosis`."""

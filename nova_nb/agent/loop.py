@@ -16,7 +16,9 @@ from ..errors import ModelError, PromptTooLong
 from ..history.events import Block, Event, Failure, Note, PromptSet, ReplyReceived, RequestSent, ToolStarted
 from ..models.base import Delta, Reply
 from ..projection.cache import mark
+from ..projection.project import POLICY
 from ..projection.spill import budget_results, externalized
+from ..projection.verify import block_digests
 from .agent import Agent
 from .answer import Answer
 from .compact import compact
@@ -80,7 +82,8 @@ async def request(agent: Agent, heard: list[str]) -> Reply:
         tokens=agent.projector.tokens,
         model=agent.model.name,
         prompt=prompt,
-        meta={"ledger": agent.ledger} if agent.ledger else {},
+        policy=POLICY,
+        meta={"blocks": block_digests(sending)} | ({"ledger": agent.ledger} if agent.ledger else {}),
     )
     agent.ledger = []
     able = agent.model.capabilities

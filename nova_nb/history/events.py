@@ -112,7 +112,7 @@ class ToolResultExternalized(Event, frozen=True, kw_only=True, tag="tool_result_
 class ProjectionCommitted(Event, frozen=True, kw_only=True, tag="projection_committed"):
     """From here on the projection treats the named events as `action` says; replayed, never decided again.
 
-    action: "reclaim" | "clip" | "fold". `targets` are event ids, or "id#tool_use_id" for one block.
+    action: "reclaim" | "clip" | "fold". `targets` are event ids, or "id#tool_use_id" for one call or result, or (clip) "id#block:n" for one block.
     `prefix` is the hash of the prefix the decision was made on, `policy` the version of the rule.
     """
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from .events import Event, MessageAppended, Note, ToolStarted
+from .events import BranchSelected, Event, MessageAppended, Note, ToolStarted
 from .lease import Writer
 from .live import LiveLog
 from .log import Damage
@@ -61,6 +61,9 @@ def report(live: LiveLog, damage: Iterable[Damage], dead: Writer | None) -> list
     for d in damage:
         notes.append(_note(live, "damaged_line", d.message, {"line": d.line, "kind": d.kind}, f"line {d.line}"))
     calls = open_calls(live.chain, live.events)
+    if calls and not live.whole and any(isinstance(event, BranchSelected) for event in live.events):
+        live.load_older()  # the answer may stand on a branch that was not loaded
+        calls = open_calls(live.chain, live.events)
     if calls:
         message = "; ".join(f"{c.name} ({c.id}): {c.state}" for c in calls) + "; nothing was run again"
         notes.append(_note(live, "open_calls", message, {"calls": [msgspec.to_builtins(c) for c in calls]}))

@@ -22,9 +22,10 @@ import msgspec
 
 from .. import __version__
 from .. import ids as clock
-from ..errors import LogWriteError, SessionNotFound
+from ..errors import LogWriteError, SessionNotFound, UsageError
 from ..settings import ContextSettings, settings_from
 from . import forking
+from .chain import Node, path_to_root
 from .events import Event, MessageAppended, SessionStarted
 from .interrupted import report
 from .journal import Journal
@@ -147,6 +148,23 @@ def find(session: str | os.PathLike[str], home: str | os.PathLike[str] | None = 
     near = matches[:5] or get_close_matches(str(session), known, 3, 0.3) or known[-3:]
     what = "several sessions begin with" if matches else "there is no session"
     raise SessionNotFound(f"{what} {str(session)!r} in {root}; {'nearest: ' + ', '.join(near) if near else 'it is empty'}")
+
+
+def branch_summary(live: LiveLog, left: str, text: str) -> MessageAppended:
+    """A message that tells the branch gone to what came of the branch that was left at node `left`; append it.
+
+    Call it after the rewind. `text` is a summary, a model's or a person's. Raises UsageError when `left` is unknown.
+    """
+    live.load_older()
+    by_id = {event.id: event for event in live.events if isinstance(event, Node)}
+    if left not in by_id:
+        raise UsageError(f"session {live.session_id} has no message {left!r}; take an id from its branches")
+    shared = {node.id for node in path_to_root(by_id, live.head)}
+    gone = [node.id for node in path_to_root(by_id, left) if node.id not in shared]
+    return MessageAppended(
+        id=live.new_id(), at=live.now(), parent=live.head, role="user", content=[{"type": "text", "text": text}],
+        origin="nova", meta={"summary": True, "branch": {"left": left, "messages": gone}},
+    )  # fmt: skip
 
 
 def read_meta(directory: Path) -> Meta:

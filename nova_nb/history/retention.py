@@ -72,6 +72,8 @@ def lineage(session: str | os.PathLike[str], home: str | os.PathLike[str] | None
 def archive(session: str | os.PathLike[str], home: str | os.PathLike[str] | None = None) -> Path:
     """Move a session out of the listing; `restore` brings it back. Raises SessionLocked while someone writes to it."""
     directory = find(session, home)
+    for heir in _forks(directory):
+        _inherit(heir, directory)
     return _move(directory, directory.parent.parent / ARCHIVE)
 
 

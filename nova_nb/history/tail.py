@@ -219,7 +219,10 @@ def rows_from_end(fd: int, end: int) -> Iterator[tuple[int, bytes, bool]]:
 
 
 def _assemble(found: list[Part], scan: _Scan) -> Loaded | None:
-    """Events in the order of the log; None when the boundary has no anchor or the anchor does not hold."""
+    """Events in the order of the log; None when a node is missing (it may share a line with another, or be lost), when
+    the boundary has no anchor, or when the anchor does not hold."""
+    if scan.need:
+        return None
     rows = [row for row in reversed(scan.rows) if not isinstance(row[2], SessionStarted)]
     skipped = any(row[2] is None for row in rows)
     stand_in = MessageAppended(id="", role="", content=[])

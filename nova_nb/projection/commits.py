@@ -30,6 +30,8 @@ class View:
             place = {"reclaim": self.reclaimed, "clip": self.clipped, "fold": self.folded}.get(commit.action)
             if place is not None:
                 place.update(dict.fromkeys(commit.targets, commit))
+        self.parts = any("#block:" in target for target in self.clipped)
+        """whether some commit clips single blocks, named "<message id>#block:<index>\""""
         placed: set[str] = set()
         for id in chain if self.folded else ():
             fold = self.folded.get(id)
@@ -53,8 +55,21 @@ def replay(segment: Segment, view: View) -> Segment:
         elif id in view.clipped:
             left[id] = ("projection", view.clipped[id].reason or "clipped by a commit")
         else:
+            if view.parts:
+                message = _clipped(id, message, view, left)
             out.append([_reclaimed(id, piece, view) for piece in message] if view.reclaimed else message)
     return Segment(out, left)
+
+
+def _clipped(id: str, message: Message, view: View, left: dict[str, tuple[str, str]]) -> Message:
+    kept = []
+    for piece in message:
+        commit = view.clipped.get(f"{id}#block:{piece.key.rpartition(':')[2]}")
+        if commit is None:
+            kept.append(piece)
+        else:
+            left[id] = ("projection", commit.reason or "clipped by a commit")
+    return kept
 
 
 def fold_piece(commit: ProjectionCommitted) -> Piece:

@@ -66,6 +66,9 @@ def protocol(segment: Segment, around: Around) -> Segment:
 
 STAGES: list[Stage] = [strip_thinking, commits, protocol]
 
+POLICY = "projection/1"
+"""Version of these rules, for `RequestSent.policy`: raised when the same log would give other bytes."""
+
 
 def messages_of_node(node: Node) -> list[Message]:
     """The messages of one node before any stage: one, or a boundary's summary and attachment."""
