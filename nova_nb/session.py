@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-import msgspec
-
 from . import __version__
 from .errors import UsageError
 from .foreign.base import Format, Leaf, SessionInfo, Step
@@ -110,10 +108,14 @@ class Session:
         return WhatIf(self, policy)
 
     def replay(self, kind: str, n: int = 1) -> Any:
-        """The n-th "compaction" of this session, as frames: `.frames[i].title .text .data`."""
+        """The n-th "compaction" of this session, or its "resume", as frames: `.frames[i].title .text .data`."""
         if kind == "compaction":
             return self._replay_compaction(n)
-        raise UsageError(f"there is no replay of {kind!r}; choose 'compaction'")
+        if kind == "resume":
+            from .history.replay import resume
+
+            return resume(self.log, [p.reason for p in self.projection().pieces if p.state == "repair"])
+        raise UsageError(f"there is no replay of {kind!r}; choose 'resume' or 'compaction'")
 
     def _replay_compaction(self, n: int) -> Any:
         from .foreign import nova
@@ -162,19 +164,6 @@ class Session:
             raise UsageError(f"{self.path}: a {self.format.name} session records no hash of its requests; only Nova's own do")
         found = verify(self.log.events, nova.settings_of(self.log), self.log.line)
         return msgspec.structs.replace(found, damage=tuple(d.message for d in self.log.damage))
-
-    def replay(self, kind: str, n: int = 1) -> Any:
-        """Step by step, as frames of plain data: "resume" (how this session is read back) or the n-th "compaction"."""
-        if kind == "resume":
-            from .foreign import nova
-            from .history.replay import resume_frames
-            from .projection.projector import Projector
-
-            projector = Projector(nova.settings_of(self.log))
-            for event in self.log.events:
-                projector.add(event)
-            return resume_frames(self.log, [p.reason for p in projector.projection().pieces if p.state == "repair"])
-        raise UsageError(f"there is no replay of {kind!r}; choose 'resume' or 'compaction'")
 
     def diagnose(self) -> Any:
         """What is wrong with this session and which layer caused it; see `nova_nb.diagnosis`."""

@@ -7,10 +7,11 @@ what the projection repaired is told to it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
-from .chain import head_of, nodes, path_to_root, walk
+from .chain import head_of, leaves, nodes, path_to_root, walk
 from .events import (
     CompactionBoundaryCreated,
     MessageAppended,
@@ -25,21 +26,32 @@ from .runtime import recorded
 
 
 class Frame(msgspec.Struct, frozen=True):
-    """One step. `numbers` are what it counted, by name, in the order to show them; `ids` the events it is about."""
+    """One picture: a title, one sentence, and the numbers and ids behind it (JSON values only)."""
 
-    name: str
-    """"load" | "leaf" | "walk" | "boundary" | "commits" | "repair" | "restore" """
     title: str
-    sentence: str
-    numbers: dict[str, int]
-    ids: tuple[str, ...] = ()
+    text: str
+    data: dict[str, Any] = {}
 
 
-def resume_frames(log: Log, repairs: Sequence[str] = ()) -> tuple[Frame, ...]:
+class Replay(msgspec.Struct, frozen=True):
+    """`frames` of the n-th event of a kind ("compaction", "resume"), in order."""
+
+    kind: str
+    n: int
+    frames: list[Frame]
+
+    def __repr__(self) -> str:
+        lines = [f"{self.kind} {self.n}: {len(self.frames)} frames"]
+        return "\n".join([*lines, *(f"{i}. {f.title}: {f.text}" for i, f in enumerate(self.frames, 1))])
+
+
+def resume(log: Log, repairs: Sequence[str] = ()) -> Replay:
     """How a session is read back, from its whole log. `repairs` are the reasons of the repairs that the next request holds.
 
+    Each frame's data has its `step` (as below), the `numbers` it counted by name, and the `ids` it is about.
+
     >>> from .log import Source
-    >>> [frame.name for frame in resume_frames(Log(Source("x", "nova"), [], []))]
+    >>> [frame.data["step"] for frame in resume(Log(Source("x", "nova"), [], [])).frames]
     ['load', 'leaf', 'walk', 'boundary', 'commits', 'repair', 'restore']
     """
     events, by_id = log.events, nodes(log.events)
@@ -60,39 +72,31 @@ def resume_frames(log: Log, repairs: Sequence[str] = ()) -> tuple[Frame, ...]:
     calls = open_calls(chain, events)
     state = recorded(events)
     kept = len(boundary.kept) if boundary else 0
-    return (
-        Frame(
-            "load", "Load the log", f"{len(events)} events in {log.source.size} bytes; {len(log.damage)} damaged lines",
-            {"events": len(events), "messages": messages, "model calls": steps, "bytes": log.source.size, "damaged lines": len(log.damage)},
-        ),
-        Frame(
-            "leaf", "Find the leaf",
-            "the log holds no message yet" if head is None else f"the recorded head is {head}, on line {log.line(head)}; no timestamp is asked",
-            {"branches": len(_leaves(path, by_id))}, () if head is None else (head,),
-        ),
-        Frame("walk", "Walk the parents", f"{len(chain)} nodes from the leaf back", {"nodes": len(chain)}, tuple(n.id for n in chain)),
-        Frame(
-            "boundary", "Stop at the boundary",
-            f"{boundary.id} stands for {behind} nodes before it and keeps {kept} verbatim" if boundary else "no boundary: the walk ends at the root",
-            {"behind the boundary": behind, "kept verbatim": kept}, (boundary.id,) if boundary else (),
-        ),
-        Frame(
-            "commits", "Replay the commits", f"{len(commits)} commits in force, {len(undone)} undone; none is decided again",
-            {"in force": len(commits), "undone": len(undone)}, tuple(c.id for c in commits),
-        ),
-        Frame(
-            "repair", "Make protocol units whole",
-            "; ".join([*(f"{c.name} ({c.id}): {c.state}" for c in calls), *sorted(set(repairs))]) or "every call has its result",
-            {"open calls": len(calls), "repairs": len(repairs)}, tuple(c.id for c in calls),
-        ),
-        Frame(
-            "restore", "Restore the state",
-            "no checkpoint is recorded" if state is None else f"{len(state.files)} files read last, {len(state.tools)} tools used, in {state.cwd or 'no directory'}",
-            {"files": len(state.files) if state else 0, "tools": len(state.tools) if state else 0},
-        ),
-    )  # fmt: skip
+    damaged = len(log.damage)
+    open_text = [f"{c.name} ({c.id}): {c.state}" for c in calls]
+    frames = [
+        _frame("load", "Load the log", f"{len(events)} events in {log.source.size} bytes, {damaged} damaged lines",
+               {"events": len(events), "messages": messages, "model calls": steps, "bytes": log.source.size, "damaged lines": damaged}),
+        _frame("leaf", "Find the leaf",
+               f"the recorded head is {head}, on line {log.line(head)}; no timestamp is asked" if head else "the log holds no message yet",
+               {"branches": len(leaves(events))}, [head] if head else []),
+        _frame("walk", "Walk the parents", f"{len(chain)} nodes from the leaf back", {"nodes": len(chain)}, [n.id for n in chain]),
+        _frame("boundary", "Stop at the boundary",
+               f"{boundary.id} stands for {behind} nodes before it and keeps {kept} verbatim" if boundary
+               else "no boundary: the walk ends at the root",
+               {"behind the boundary": behind, "kept verbatim": kept}, [boundary.id] if boundary else []),
+        _frame("commits", "Replay the commits", f"{len(commits)} commits in force, {len(undone)} undone; none is decided again",
+               {"in force": len(commits), "undone": len(undone)}, [c.id for c in commits]),
+        _frame("repair", "Make protocol units whole",
+               "; ".join([*open_text, *sorted(set(repairs))]) or "every call has its result",
+               {"open calls": len(calls), "repairs": len(repairs)}, [c.id for c in calls]),
+        _frame("restore", "Restore the state",
+               f"{len(state.files)} files read last, {len(state.tools)} tools used, in {state.cwd or 'no directory'}" if state
+               else "no checkpoint is recorded",
+               {"files": len(state.files) if state else 0, "tools": len(state.tools) if state else 0}),
+    ]  # fmt: skip
+    return Replay("resume", 1, frames)
 
 
-def _leaves(path: Sequence[object], by_id: dict[str, MessageAppended | CompactionBoundaryCreated]) -> set[str]:
-    parents = {n.logical_parent if isinstance(n, CompactionBoundaryCreated) else n.parent for n in by_id.values()}
-    return set(by_id) - {p for p in parents if p is not None}
+def _frame(step: str, title: str, text: str, numbers: dict[str, int], ids: Sequence[str] = ()) -> Frame:
+    return Frame(title, text, {"step": step, "numbers": numbers, "ids": list(ids)})

@@ -13,29 +13,10 @@ from typing import Any
 import msgspec
 
 from ..history.events import CompactionBoundaryCreated, Usage
+from ..history.replay import Frame, Replay
 from ..settings import ContextSettings
 from .budget import category, estimate
 from .pieces import Piece, Projection
-
-
-class Frame(msgspec.Struct, frozen=True):
-    """One picture: a title, one sentence, and the numbers and ids behind it (JSON values only)."""
-
-    title: str
-    text: str
-    data: dict[str, Any] = {}
-
-
-class Replay(msgspec.Struct, frozen=True):
-    """`frames` of the n-th event of a kind ("compaction", "resume"), in order."""
-
-    kind: str
-    n: int
-    frames: list[Frame]
-
-    def __repr__(self) -> str:
-        lines = [f"{self.kind} {self.n}: {len(self.frames)} frames"]
-        return "\n".join([*lines, *(f"{i}. {f.title}: {f.text}" for i, f in enumerate(self.frames, 1))])
 
 
 def compaction(
