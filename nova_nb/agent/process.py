@@ -20,7 +20,7 @@ import msgspec
 MAX_OUTPUT = 4_000_000
 """bytes kept of one command's output; the rest is read and dropped, so the command is not blocked"""
 
-_SECRET_NAME = re.compile(r"key|token|secret|passw|passphrase|credential|auth|cookie|session_id|dsn", re.IGNORECASE)
+_SECRET_NAME = re.compile(r"key|token|secret|passw|passphrase|credential|auth(?!or)|cookie|session_id|dsn", re.IGNORECASE)
 _SECRET_VALUE = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
 
 

@@ -143,10 +143,10 @@ async def test_a_command_sees_no_keys(workspace: Workspace, monkeypatch: pytest.
     for name in ("ANTHROPIC_API_KEY", "github_token", "DB_PASSWORD", "SSH_AUTH_SOCK"):
         monkeypatch.setenv(name, "hush-hush")
     monkeypatch.setenv("PIP_INDEX_URL", "https://me:hush-hush@index.example/simple")
-    monkeypatch.setenv("LESSON", "kept")
+    monkeypatch.setenv("GIT_AUTHOR_NAME", "kept")
     result = await use(workspace, "run_command", command="env")
     assert "hush-hush" not in result.text
-    assert "LESSON=kept" in result.text
+    assert "GIT_AUTHOR_NAME=kept" in result.text
 
 
 async def test_when_its_time_is_over_the_command_and_its_children_are_killed(workspace: Workspace):
