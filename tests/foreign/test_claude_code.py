@@ -319,6 +319,18 @@ def test_an_old_client_forgets_parallel_calls_when_it_resumes(tmp_path: Path) ->
     assert "walked by parents alone" in resumed.projection(4).left["r1"][1]
 
 
+@pytest.mark.parametrize(("version", "says"), [("9.9.9", "the rules of 9.9.9 are not known"), ("", "no row names a version")])
+def test_an_unknown_version_is_read_by_the_newest_rules_and_says_so(path: Path, version: str, says: str) -> None:
+    rows = Rows(version=version)
+    rows.user("u1", "go")
+    rows.answer("a1", "g1", "ok")
+    session = opened(rows, path)
+    assert session.steps[0].basis == "partial"
+    assert session.request(step=1).unknown[0].startswith(says)
+    assert session.request().basis == "partial"
+    assert words(session) == [("user", "go"), ("assistant", "ok")]
+
+
 def subagent(rows: Rows, prefix: str, parent: str | None = None) -> None:
     rows.user(f"{prefix}1", "find it", parent, isSidechain=True, agentId="ag1")
     rows.answer(f"{prefix}2", f"{prefix}g", "found", isSidechain=True, agentId="ag1")

@@ -24,6 +24,9 @@ from .unwritten import State, sentences, states
 SUMMARISE = "the instruction to summarise that ended this request, and how many of the newest messages it held, are in no file"
 UNWRITTEN = "the prompt of this request and its answer were written to no file; that it was sent is inferred from the queue"
 
+NEWEST = "2.1.332"
+"""The newest version whose captured requests the rules were checked on."""
+
 PASSED = ("projection", "a resumed session is walked by parents alone in this version, which passes parallel calls by")
 
 
@@ -113,8 +116,20 @@ class Story:
         return Call(replace(step, basis="partial") if missing else step, self, leaf, limit, sent, missing)
 
     def missing(self, leaf: int | None) -> tuple[str, ...]:
-        """What a request that ends in row `leaf` held and no file holds."""
-        return () if leaf is None else sentences(self._states[leaf].missing)
+        """What a request that ends in row `leaf` held and no file holds, or by rules that may not be its version's."""
+        return (*self.guessed, *(() if leaf is None else sentences(self._states[leaf].missing)))
+
+    @cached_property
+    def guessed(self) -> tuple[str, ...]:
+        """One sentence where the file's version is none that the rules were checked on."""
+        version = self.log.source.agent_version
+        if not version:
+            return (f"no row names a version, so the rules of {NEWEST} were used",) if self.transcript.spoken else ()
+        return (
+            (f"the rules of {version} are not known; those of {NEWEST} were used",)
+            if _version(version) > _version(NEWEST)
+            else ()
+        )
 
     @cached_property
     def _states(self) -> list[State]:
