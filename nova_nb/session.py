@@ -80,7 +80,7 @@ class Session:
             step=step,
             kind=entry.kind if entry else "main",
             model=entry.model if entry else None,
-            basis=("partial" if projection.unknown else "rebuilt") if entry is None else entry.basis,
+            basis=_basis(entry, projection),
             unknown=projection.unknown,
             provider_body=self.format.body(self.log, projection, step),
         )
@@ -230,6 +230,12 @@ class WhatIf(Session):
 
     def __repr__(self) -> str:
         return f"<WhatIf {self.strategy.name} over {self.base!r}>"
+
+
+def _basis(entry: Step | None, projection: Projection) -> str:
+    """How a request is known. A recorded one of which something turns out to be missing is partial after all."""
+    known = "rebuilt" if entry is None else entry.basis
+    return "partial" if projection.unknown and (entry is None or known == "recorded") else known
 
 
 def open_session(path: str | os.PathLike[str], session_id: str | None = None) -> Session:

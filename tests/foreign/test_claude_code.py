@@ -468,3 +468,50 @@ def test_every_real_session_opens_and_every_step_has_a_request(root: str) -> Non
             request = session.request(step=step)
             assert request.canonical
             assert all(p.sources for p in request.pieces)
+
+
+def recorded_rows(reminder_role: str) -> Rows:
+    """A request row that names its messages by hash, reminders in messages of their own role."""
+    from nova_nb.foreign.claude_code.recorded import message_hash
+
+    rows = Rows(version="2.1.332")
+    rows.user("u1", "go")
+    rows.add("t1", "attachment", attachment={"type": "date"}, rendered=[{"content": "<date>"}], renderedRole="system")
+    said = [{"role": "user", "content": "go"}, {"role": reminder_role, "content": "<date>"}]
+    rows.bare("api-request-blob", hash=message_hash(said[1]), message=said[1])
+    rows.bare("api-request", id="q1", keep=0, tail=[message_hash(m) for m in said], params={"model": "m-1", "max_tokens": 9})
+    rows.answer("a1", "g1", call("c1"), requestRef="q1")
+    rows.result("r1", "c1", "one")
+    said = [
+        {"role": "assistant", "content": [call("c1")]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "one"}]},
+    ]
+    rows.bare("api-request", id="q2", base="q1", keep=2, tail=[message_hash(m) for m in said])
+    rows.answer("a2", "g2", "done", requestRef="q2")
+    return rows
+
+
+def test_a_recorded_request_is_taken_as_it_was_sent_whatever_the_rules_say(path: Path) -> None:
+    session = opened(recorded_rows("system"), path)
+    assert [step.basis for step in session.steps] == ["recorded", "recorded"]
+    assert words(session, 1) == [("user", "go"), ("system", "<date>")]
+    assert words(session, 2) == [("user", "go"), ("system", "<date>"), ("assistant", "c1"), ("user", ("c1", "one"))]
+    assert session.request(step=2).pieces[0].sources == ("u1",)
+    assert session.request(step=1).body["max_tokens"] == 9
+
+
+def test_a_hash_without_a_message_makes_a_recorded_request_partial(path: Path) -> None:
+    rows = recorded_rows("system")
+    rows.rows = [row for row in rows.rows if row["type"] != "api-request-blob"]
+    request = opened(rows, path).request(step=1)
+    assert request.basis == "partial"
+    assert "hash" in request.unknown[-1]
+    assert [m["role"] for m in request.messages] == ["user"]
+
+
+def test_without_request_rows_the_place_of_system_reminders_is_said_to_be_unknown(path: Path) -> None:
+    rows = recorded_rows("system")
+    rows.rows = [row for row in rows.rows if not row["type"].startswith("api-request")]
+    session = opened(rows, path)
+    assert session.steps[0].basis == "partial"
+    assert "depends on the model" in session.request(step=1).unknown[0]

@@ -39,6 +39,7 @@ __all__ = [
 ]
 
 name = NAME
+HASH_ONLY = "the log names a message of this request by a hash that stands for none of its rows"
 
 
 def sniff(path: Path, head: bytes) -> bool:
@@ -148,9 +149,9 @@ def project(log: Log, step: int | None = None) -> Projection:
     if call.sent is None:
         return rebuilt
     found = call.story.recorded
-    messages = found.messages(call.sent, messages_of(rebuilt.pieces))
+    messages = found.messages(call.sent, messages_of(rebuilt.pieces), call.story.rows(call))
     if messages is None:
-        return rebuilt
+        return Projection(rebuilt.pieces, None, None, (*rebuilt.unknown, HASH_ONLY), rebuilt.left)
     pieces = pieces_as_recorded(messages, list(rebuilt.pieces), call.sent.row.id)
     system, tools, _ = prompt(found, call.sent)
     return Projection(pieces, system, tools, (), rebuilt.left)
@@ -170,7 +171,7 @@ def _next(story: Story, log: Log) -> Projection:
     if at is None:
         return Projection([])
     limit = len(t.rows)
-    since = limit if story.forgets else 0
+    since = story.since(limit)
     return _worded(story, story.branch(_last_below(t, at), limit, since), at, limit, since, story.missing(at))
 
 

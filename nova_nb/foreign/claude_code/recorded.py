@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from ...history.events import Block, Event, ForeignRow
+from ...history.events import Block, Event, ForeignRow, MessageAppended
 from ...projection.pieces import Piece, block_chars, messages_of
 from .schema import blocks
 
@@ -50,11 +50,19 @@ class Recorded:
     blobs: dict[str, dict[str, Any]] = field(default_factory=dict)
     shapes: dict[str, dict[str, Any]] = field(default_factory=dict)
 
-    def messages(self, sent: Sent, rebuilt: list[dict[str, Any]]) -> list[dict[str, Any]] | None:
-        """The messages of a recorded request; None where one of its hashes stands for nothing in the file."""
+    def messages(self, sent: Sent, rebuilt: list[dict[str, Any]], rows: list[Event]) -> list[dict[str, Any]] | None:
+        """The messages of a recorded request; None where one of its hashes stands for nothing in the file.
+
+        A hash without a blob is that of a rebuilt message, or of plain rows (`rows` are those of the request): where
+        reminders are messages of role `system`, the user messages beside them hold none.
+        """
+        if not sent.whole:
+            return None
         known = {message_hash(message): message for message in rebuilt}
+        if not all(h in self.blobs or h in known for h in sent.hashes):
+            known |= {message_hash(message): message for message in plain_messages(rows)}
         found = [self.blobs.get(h) or known.get(h) for h in sent.hashes]
-        return None if not sent.whole or any(m is None for m in found) else [m for m in found if m is not None]
+        return [m for m in found if m is not None] if all(found) else None
 
 
 def recorded(events: list[Event]) -> Recorded:
@@ -78,6 +86,30 @@ def recorded(events: list[Event]) -> Recorded:
             hashes = (*head, *(h for h in tail if isinstance(h, str))) if isinstance(tail, list) else head
             whole = isinstance(tail, list) and (not data.get("base") or (base is not None and base.whole))
             out.sent.setdefault(data["id"], Sent(event, hashes, whole))
+    return out
+
+
+def plain_messages(rows: list[Event]) -> list[dict[str, Any]]:
+    """The rows as messages with nothing added: answers by their id, neighbouring results together, prompts alone."""
+    out: list[dict[str, Any]] = []
+    answers: dict[str, dict[str, Any]] = {}
+    results: dict[str, Any] | None = None
+    for row in rows:
+        if not isinstance(row, MessageAppended):
+            continue
+        if row.role == "assistant":
+            results = None
+            message = answers.get(row.group or row.id)
+            if message is None:
+                message = answers[row.group or row.id] = {"role": "assistant", "content": []}
+                out.append(message)
+            message["content"] += row.content
+        elif row.origin == "tool" and results is not None:
+            results["content"] += row.content
+        else:
+            message = {"role": "user", "content": list(row.content)}
+            results = message if row.origin == "tool" else None
+            out.append(message)
     return out
 
 

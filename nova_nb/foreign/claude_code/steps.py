@@ -70,14 +70,17 @@ class Story:
             t.spoken[n] for at in resumes(self.agents, self.log.source.session_id) if (n := bisect_left(times, at)) < len(times)
         ]
 
-    @property
-    def forgets(self) -> bool:
-        """Whether this version sends the bare walk for rows that an earlier process wrote."""
-        return _version(self.log.source.agent_version) < (2, 1)
-
     def since(self, limit: int) -> int:
-        """The first row whose siblings a request made at `limit` still had."""
-        return max((start for start in self.starts if start <= limit), default=0) if self.forgets else 0
+        """The first row whose siblings a request had that was made when the file had `limit` rows.
+
+        Before 2.1 a resuming process sent the bare walk of what earlier processes had written. `limit` at the end
+        of the file stands for the request of a process that resumes it now.
+        """
+        t = self.transcript
+        version = t.rows[limit].version if limit < len(t.rows) else None
+        if _version(version or self.log.source.agent_version) >= (2, 1):
+            return 0
+        return max((start for start in self.starts if start <= limit), default=0) if limit < len(t.rows) else limit
 
     @cached_property
     def calls(self) -> list[Call]:
@@ -121,15 +124,15 @@ class Story:
 
     @cached_property
     def guessed(self) -> tuple[str, ...]:
-        """One sentence where the file's version is none that the rules were checked on."""
+        """One sentence where the rules were not checked on what this file is."""
         version = self.log.source.agent_version
         if not version:
             return (f"no row names a version, so the rules of {NEWEST} were used",) if self.transcript.spoken else ()
-        return (
-            (f"the rules of {version} are not known; those of {NEWEST} were used",)
-            if _version(version) > _version(NEWEST)
-            else ()
-        )
+        if _version(version) > _version(NEWEST):
+            return (f"the rules of {version} are not known; those of {NEWEST} were used",)
+        if not self.recorded.sent and any(_as_system(event) for event in self.log.events):
+            return ("whether reminders were messages of role system or stood in user messages depends on the model",)
+        return ()
 
     @cached_property
     def _states(self) -> list[State]:
@@ -153,7 +156,7 @@ class Story:
     def _unwritten(self, kind: str) -> Iterable[Call]:
         """Prompts taken from the queue of which nothing else was written: the process was killed first (2.0)."""
         t = self.transcript
-        if not self.forgets:
+        if _version(self.log.source.agent_version) >= (2, 1):
             return
         taken: int | None = None
         for i, event in enumerate(t.events):
@@ -252,6 +255,10 @@ def _usage(transcript: Transcript, members: list[int]) -> Usage | None:
     """Usage of an answer: it stands on each of its rows, and on the last with the most output."""
     found = [e.usage for i in members if isinstance(e := transcript.events[i], MessageAppended) and e.usage is not None]
     return max(found, key=lambda usage: usage.output, default=None)
+
+
+def _as_system(event: Event) -> bool:
+    return isinstance(event, ForeignRow) and isinstance(event.data, dict) and event.data.get("renderedRole") == "system"
 
 
 def _version(text: str | None) -> tuple[int, ...]:
