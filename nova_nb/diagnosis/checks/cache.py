@@ -18,7 +18,7 @@ EXACT = frozenset({"claude-code", "nova"})
 """Agents whose provider reads exactly the marked prefix; where caching is best effort a miss says nothing."""
 LEAST_TOKENS = 5_000
 """A smaller miss is not worth a word."""
-SHARE = 0.5
+SHARE = 0.35
 """Part of the prefix that must have been read anew."""
 
 

@@ -118,7 +118,7 @@ def text_on_sibling(facts: Facts) -> Iterator[Finding]:
             continue
         witness = facts.witness
         size = facts.chars[i] / (witness.rate if witness else 3.5)
-        dropped = [now for before, now in falls(facts) if before.rows[0] > i and before.context - now.context > 0.5 * size]
+        dropped = [now for before, now in facts.neighbours() if before.rows[0] > i and _lacks(facts, before, now, size)]
         if dropped:
             yield facts.finding(
                 "text-on-sibling", "projection", "cause", [i],
@@ -134,6 +134,15 @@ def text_on_sibling(facts: Facts) -> Iterator[Finding]:
                 f"the text at line {facts.log.lines[i]} hangs beside the active branch; a resume may leave it out",
                 certainty="inferred", fate="unreachable",
             )  # fmt: skip
+
+
+def _lacks(facts: Facts, before: Answer, now: Answer, size: float) -> bool:
+    """Whether the counted input went down by the size of one text, what was added since allowed for."""
+    witness = facts.witness
+    if witness is None or facts.log.source.format not in COUNTED or size < 100:
+        return False
+    missing = before.context + (now.chars - before.chars) / witness.rate - now.context
+    return abs(missing - size) < 0.3 * size
 
 
 def passed_by_on_resume(facts: Facts) -> Iterator[Finding]:
