@@ -45,6 +45,8 @@ class ContextSettings(BaseModel):
     reclaim_keep_searches: int = Field(5, ge=0, description="the newest searches stay [002]")
     reclaim_exempt_tools: tuple[str, ...] = Field(("skill", "memory_query"), description="results that are never cleared")
 
+    server_edits: bool = Field(False, description="let the provider clear old results on its side, where it can")
+
     # compaction (R5.1 to R5.4)
     soft_margin_tokens: int = Field(13_000, ge=0, description="soft trigger before the reserve; guarded by the breaker")
     hard_margin_tokens: int = Field(3_000, ge=0, description="hard trigger; forced past the breaker")

@@ -17,6 +17,7 @@ from ..history.events import Block, Event, Failure, Note, PromptSet, ReplyReceiv
 from ..models.base import Delta, Reply
 from ..projection.cache import mark
 from ..projection.project import POLICY
+from ..projection.provider_edits import applied, request_fields
 from ..projection.spill import budget_results, externalized
 from ..projection.verify import block_digests
 from .agent import Agent
@@ -89,6 +90,7 @@ async def request(agent: Agent, heard: list[str]) -> Reply:
     able = agent.model.capabilities
     body = {"model": agent.model.name, "max_tokens": min(agent.settings.output_reserve_tokens, able.max_output_tokens)}
     body |= mark({"system": sending.system, "tools": sending.tools, "messages": sending.messages}, able.cache_breakpoints)
+    body |= request_fields(agent.settings, able)
 
     def on_delta(delta: Delta) -> None:
         if delta.kind == "text":
@@ -105,6 +107,8 @@ async def request(agent: Agent, heard: list[str]) -> Reply:
         said = agent.say("assistant", reply.content, "model", group=reply.id or None, model=reply.model or None)
     heard.clear()
     agent.record(ReplyReceived, request=id, message=said, usage=reply.usage, stop_reason=reply.stop_reason, meta=reply.meta)
+    for message, edit in applied(reply.meta):
+        agent.record(Note, kind="provider-edit", message=message, meta={"request": id, "edit": edit})
     return reply
 
 
