@@ -12,9 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..history.events import Block, Event, MessageAppended, PromptSet, RequestSent
-from ..history.live import LiveLog
+from ..history.live import THINKING, LiveLog
 from ..models.base import Delta, Model
+from ..projection.calls import grouped
 from ..projection.projector import Projector
+from ..projection.request import Request
 from ..settings import ContextSettings
 from .permissions import Ask
 from .tools import Tool
@@ -40,6 +42,9 @@ class Agent:
     watchers: list[Callable[[Delta], object]] = field(default_factory=list)
     ledger: list[dict[str, Any]] = field(default_factory=list)
     """what each stage did to the next request, or why it did nothing; goes into its `RequestSent.meta`"""
+    thoughts: dict[str, list[Block]] = field(default_factory=dict)
+    """answers with thinking, whole, by message id: the log keeps no thinking (R2.3), and while this process lives the
+    provider gets its own back verbatim. A compaction lets all of it go, in the same step as its summary."""
 
     def __post_init__(self) -> None:
         self._start()
@@ -72,6 +77,19 @@ class Agent:
     def say(self, role: str, content: list[Block], origin: str, **fields: Any) -> str:
         """Append a message below the head; returns its id."""
         return self.record(MessageAppended, parent=self.live.head, role=role, content=content, origin=origin, **fields)
+
+    def with_thoughts(self, request: Request) -> list[dict[str, Any]]:
+        """A request's messages with the thinking of this process where it stood."""
+        if not self.thoughts:
+            return request.messages
+        out = list(request.messages)
+        for i, pieces in enumerate(grouped(request.pieces)):
+            whole = self.thoughts.get(pieces[0].message)
+            if whole is not None:
+                rest = iter(out[i]["content"])
+                kept = [b if b.get("type") in THINKING else next(rest, None) for b in whole]
+                out[i] = {**out[i], "content": [b for b in [*kept, *rest] if b is not None]}
+        return out
 
     def watched(self, delta: Delta) -> None:
         """Tell who watches the reply arrive. A watcher that fails is let go: watching cannot stop a turn."""

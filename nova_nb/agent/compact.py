@@ -95,6 +95,7 @@ async def compact(agent: Agent, trigger: str, focus: str = "") -> bool:
         agent.record(Failure, part="compaction", message=made, meta={"trigger": trigger})
         agent.ledger.append(Entry("compaction", False, trigger, made, tokens, tokens).plain())
         return False
+    agent.thoughts.clear()
     agent.live.append(replace(made, id=agent.live.new_id("c"), at=agent.live.now()))
     after = agent.projector.tokens
     agent.ledger.append(
@@ -129,9 +130,9 @@ async def _ask(agent: Agent, asked: dict[str, Any], shrink_to: int | None) -> st
     step, model = agent.next_step, agent.model
     request = agent.projector.request(step=step, kind="compact", model=model.name)
     meta: dict[str, Any] = {"append": [asked]}
-    messages = request.messages
+    messages, wire = request.messages, agent.with_thoughts(request)
     if shrink_to is not None:
-        messages = messages_of(overflow.shrink(list(request.pieces), shrink_to, agent.settings).pieces)
+        wire = messages = messages_of(overflow.shrink(list(request.pieces), shrink_to, agent.settings).pieces)
         meta["shrink_to"] = shrink_to
     whole = Request([*messages, asked], request.system, request.tools, kind="compact")
     id = agent.record(
@@ -145,7 +146,7 @@ async def _ask(agent: Agent, asked: dict[str, Any], shrink_to: int | None) -> st
             agent.settings.summary_max_tokens, agent.settings.output_reserve_tokens, model.capabilities.max_output_tokens
         ),
         **mark(
-            {"system": whole.system, "tools": whole.tools, "messages": whole.messages}, model.capabilities.cache_breakpoints
+            {"system": whole.system, "tools": whole.tools, "messages": [*wire, asked]}, model.capabilities.cache_breakpoints
         ),
     }
     try:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from ..errors import ModelError, PromptTooLong
 from ..history.events import Block, Event, Failure, Note, PromptSet, ReplyReceived, RequestSent, ToolStarted
+from ..history.live import THINKING
 from ..models.base import Delta, Reply
 from ..projection.cache import mark
 from ..projection.project import POLICY
@@ -89,7 +90,9 @@ async def request(agent: Agent, heard: list[str]) -> Reply:
     agent.ledger = []
     able = agent.model.capabilities
     body = {"model": agent.model.name, "max_tokens": min(agent.settings.output_reserve_tokens, able.max_output_tokens)}
-    body |= mark({"system": sending.system, "tools": sending.tools, "messages": sending.messages}, able.cache_breakpoints)
+    body |= mark(
+        {"system": sending.system, "tools": sending.tools, "messages": agent.with_thoughts(sending)}, able.cache_breakpoints
+    )
     body |= request_fields(agent.settings, able)
 
     def on_delta(delta: Delta) -> None:
@@ -105,6 +108,8 @@ async def request(agent: Agent, heard: list[str]) -> Reply:
     said = None
     if reply.content:
         said = agent.say("assistant", reply.content, "model", group=reply.id or None, model=reply.model or None)
+        if any(block.get("type") in THINKING for block in reply.content):
+            agent.thoughts[said] = reply.content
     heard.clear()
     agent.record(ReplyReceived, request=id, message=said, usage=reply.usage, stop_reason=reply.stop_reason, meta=reply.meta)
     for message, edit in applied(reply.meta):

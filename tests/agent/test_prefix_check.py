@@ -35,6 +35,8 @@ async def test_the_thinking_that_comes_back_is_always_valid(tmp_path: Path, turn
     assert server.transformations == []
     assert [e for e in events if isinstance(e, Failure)] == []
     assert [e for e in events if isinstance(e, ProjectionCommitted)] == []
+    back = [b for seen in server.seen for m in seen.body["messages"] for b in m["content"] if b["type"] == "thinking"]
+    assert len(back) > turns
     assert any(isinstance(e, CompactionBoundaryCreated) and e.meta.get("strip_thinking") for e in events)
     grown = [e for e in events if isinstance(e, RequestSent) and e.kind == "main"]
     rewrites = sum(b.prefix_bytes < a.total_bytes for a, b in pairwise(grown))
