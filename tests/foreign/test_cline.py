@@ -52,7 +52,7 @@ def test_cline_sends_the_first_exchange_and_what_follows_the_deleted_range(tmp_p
 
 
 def test_a_range_that_the_extension_ignores_is_ignored(tmp_path: Path) -> None:
-    session = opened(task(tmp_path / "t", TALK, [{"conversationHistoryDeletedRange": [0, 1]}]))
+    session = opened(task(tmp_path / "t", TALK, [{"conversationHistoryDeletedRange": [2, 5]}]))
     assert len(session.request().messages) == 6
 
 
