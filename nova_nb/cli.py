@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
 
 LARGE = 20_000_000
 """bytes from which a person is told that reading takes a while"""
-
-_OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 EXIT = {"clear": 0, "fault": 1, "undecidable": 3}
 """exit status of `doctor` by verdict; 2 is kept for what cannot be read"""
@@ -152,7 +149,7 @@ def _doctor(args: argparse.Namespace) -> int:
     if args.json:
         more = {"trace": trace.model_dump(mode="json", by_alias=True)} if trace is not None else {}
         more |= {"repair": repaired.model_dump(mode="json")} if repaired is not None else {}
-        out(json.dumps(report.model_dump(mode="json", by_alias=True) | more, indent=2))
+        out_json(report.model_dump(mode="json", by_alias=True) | more)
     else:
         out(str(report))
         out(*(str(part) for part in (trace, repaired) if part is not None))
@@ -180,6 +177,8 @@ def _survey(args: argparse.Namespace, infos: list[SessionInfo]) -> int:
         out(f"{'verdict':12} {'on disk':>8} {'reach':>6} {'request':>8} {'compact':>8} {'dead':>5}  session")
     from tqdm import tqdm
 
+    from .views.text import visible
+
     shown = tqdm(survey(infos, diagnose_path), total=len(infos), unit="session", disable=None, leave=False, file=sys.stderr)
     for row in shown:
         rows.append(row)
@@ -189,20 +188,15 @@ def _survey(args: argparse.Namespace, infos: list[SessionInfo]) -> int:
             texts = ["?" if cell is None else str(cell) for cell in cells]
             what = row.error or ", ".join(row.causes)
             line = f"{row.verdict:12} {texts[0]:>8} {texts[1]:>6} {texts[2]:>8} {texts[3]:>8} {texts[4]:>5}  {row.path}  {what}"
-            tqdm.write(plain(line.rstrip()), file=sys.stdout)
+            tqdm.write(visible(line.rstrip()), file=sys.stdout)
     if args.json:
-        out(json.dumps([row.model_dump(mode="json") | {"share": row.share} for row in rows], indent=2))
+        out_json([row.model_dump(mode="json") | {"share": row.share} for row in rows])
     verdicts = {row.verdict for row in rows}
     return 1 if "fault" in verdicts else 3 if "undecidable" in verdicts else 0
 
 
 def _verify(args: argparse.Namespace) -> int:
-    session: Any = _session(args)
-    if session.log.source.format != "nova":
-        raise UsageError(
-            f"{args.file}: only Nova's own sessions record a hash of each request; this one is {session.format.name}"
-        )
-    report = session.verify()
+    report = _session(args).verify()
     out(str(report))
     return 0 if report.ok else 1
 
@@ -218,14 +212,14 @@ def _requests(args: argparse.Namespace) -> int:
         found = request.diff(session.request(step=args.diff))
         if args.json:
             names = ("first", "block", "same_bytes", "bytes_a", "bytes_b")
-            out(json.dumps({name: getattr(found, name) for name in names} | {"message": str(found)}))
+            out_json({name: getattr(found, name) for name in names} | {"message": str(found)})
         else:
             out(f"step {args.step} → step {args.diff}: {found}")
             if not found.extends:
                 out(*(f"  {mark} {_short(side)}" for mark, side in (("-", found.a), ("+", found.b)) if side is not None))
         return 0
     if args.json:
-        out(_json(request.body))
+        out_json(request.body)
         return 0
     out(repr(request), *(f"not known: {text}" for text in request.unknown))
     for i, message in enumerate(request.messages):
@@ -236,7 +230,7 @@ def _requests(args: argparse.Namespace) -> int:
 
 def _steps(session: Session, as_json: bool) -> int:
     if as_json:
-        out(_json(session.steps))
+        out_json(session.steps)
         return 0
     for s in session.steps:
         size = f"{s.usage.context:>9,} in {s.usage.output:>7,} out" if s.usage else f"{'no usage':>24}"
@@ -272,37 +266,33 @@ def _session(args: argparse.Namespace) -> Session:
 
 
 def out(*lines: str) -> None:
-    """Print to stdout, without what a terminal would obey."""
-    print("\n".join(plain(line) for line in lines))
+    """Print to stdout, with what a terminal would obey shown as signs."""
+    from .views.text import visible
+
+    print("\n".join(visible(line) for line in lines))
+
+
+def out_json(value: Any) -> None:
+    """Print JSON in ASCII: exact for a program, and nothing in it that a terminal would obey."""
+    import msgspec
+
+    print(json.dumps(msgspec.to_builtins(value, str_keys=True), indent=2))
 
 
 def say(line: str) -> None:
-    """Print to stderr."""
-    print(f"nova-nb: {plain(line)}", file=sys.stderr, flush=True)
+    """Print to stderr, likewise."""
+    from .views.text import visible
 
-
-def plain(text: str) -> str:
-    """The text with control characters (but line ends and tabs) and changes of writing direction made visible.
-
-    >>> plain("a\\x1b[2Jb")
-    'a�[2Jb'
-    """
-    return _OBEYED.sub("\N{REPLACEMENT CHARACTER}", text)
+    print(f"nova-nb: {visible(line)}", file=sys.stderr, flush=True)
 
 
 def _short(value: Any, chars: int = 120) -> str:
     """One line of a block: what it says, or its JSON."""
     if isinstance(value, dict):
         value = value.get("text") or value.get("content") or value.get("input") or value
-    text = value if isinstance(value, str) else _json(value)
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     text = " ".join(text.split())
     return text if len(text) <= chars else f"{text[: chars - 2]} …"
-
-
-def _json(value: Any) -> str:
-    import msgspec
-
-    return msgspec.json.encode(value).decode("utf-8", "replace")
 
 
 if __name__ == "__main__":

@@ -115,10 +115,36 @@ def test_doctor_answers_scripts_by_its_exit_status(claude: Path, tmp_path: Path,
     assert (json.loads(out)["verdict"], status) == ("fault", 1)
 
 
+def test_verify_derives_every_request_again_and_a_changed_log_is_no_success(live: Path, tmp_path: Path, capsys):
+    status, out, _ = run(capsys, "verify", live)
+    assert status == 0
+    assert "byte for byte" in out
+    changed = tmp_path / "log.jsonl"
+    changed.write_text((live / "log.jsonl").read_text().replace("All timestamps are stored in UTC", "All timestamps are local"))
+    status, out, _ = run(capsys, "verify", changed)
+    assert status == 1
+    assert "different" in out
+
+
+def test_verify_of_another_agents_session_says_why_it_cannot(claude: Path, capsys):
+    status, _, err = run(capsys, "verify", claude)
+    assert status == 2
+    assert "only Nova's own" in err
+
+
 def test_what_a_terminal_would_obey_is_not_printed(claude: Path, capsys):
     _, out, _ = run(capsys, "requests", claude, "--step", 1)
     assert "Use UTC." in out
     assert "\x1b" not in out
+
+
+def test_json_holds_the_very_characters_and_prints_none_of_them(claude: Path, tmp_path: Path, capsys):
+    odd = "Use UTC.\u202e\u2028\x1b[2J é"
+    path = tmp_path / claude.name
+    path.write_text(claude.read_text().replace(json.dumps("Use UTC.\x1b[2J"), json.dumps(odd)))
+    _, out, _ = run(capsys, "requests", path, "--step", 1, "--json")
+    assert out.isascii()
+    assert json.loads(out)["messages"][0]["content"] in (odd, [{"type": "text", "text": odd}])
 
 
 def test_list_shows_the_sessions_of_a_folder(claude: Path, capsys):

@@ -8,13 +8,13 @@ waits; nothing is run until one of the buttons is pressed.
 from __future__ import annotations
 
 import asyncio
-from html import escape
 
 import ipywidgets
 from IPython import get_ipython
 from IPython.display import display
 
 from ..agent.permissions import Decision, PermissionRequest
+from ..views.html import Markup, tag
 
 CHOICES = (
     ("Run once", "primary", Decision(True, "once", "person")),
@@ -48,7 +48,7 @@ class PermissionPrompt(ipywidgets.VBox):  # type: ignore[misc]
 
     def close_with(self, word: str) -> None:
         """Leave one line that says what was decided; the buttons go."""
-        self.status.value = f"<code>{escape(self.request.command)}</code> — {escape(word)}"
+        self.status.value = tag("div", tag("code", self.request.command), f" — {word}")
         self.children = [self.status]
 
     def __repr__(self) -> str:
@@ -76,6 +76,6 @@ def in_notebook() -> bool:
     return shell is not None and getattr(shell, "kernel", None) is not None
 
 
-def _question(request: PermissionRequest) -> str:
-    where = f" in <code>{escape(request.workspace)}</code>" if request.workspace else ""
-    return f"The agent wants to run{where}<pre style='margin:4px 0'>{escape(request.command)}</pre>"
+def _question(request: PermissionRequest) -> Markup:
+    where = (" in ", tag("code", request.workspace)) if request.workspace else ()
+    return tag("div", "The agent wants to run", *where, tag("pre", request.command, style="margin:4px 0"))

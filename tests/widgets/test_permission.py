@@ -58,6 +58,12 @@ async def test_a_command_is_shown_as_text_never_as_markup(shown: list[Permission
     assert "<script>" not in prompt.status.value
 
 
+async def test_what_is_hidden_in_a_command_is_shown(shown: list[PermissionPrompt]):
+    prompt = PermissionPrompt(PermissionRequest("run_command", "ls \u202e\x1b[8m; rm -rf ."))
+    assert "U+202E" in prompt.status.value
+    assert "\x1b" not in prompt.status.value
+
+
 async def test_a_grant_for_the_session_shows_no_second_prompt(shown: list[PermissionPrompt]):
     ask = asker(None, prompt=permission.ask)
     first = asyncio.create_task(ask(REQUEST))
