@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict
 
 from ..history.events import MemoryOperation
 from ..history.log import record_id
-from .fate import Mention, Trace, finder, holds, trace
+from .fate import Mention, Trace, Turn, finder, holds, trace
 from .report import Diagnosis, Finding, diagnose
 from .stored import placeholders, stored_files
 
@@ -86,7 +86,7 @@ def why_forgot(session: Session, text: str, *, regex: bool = False) -> Amnesia:
     main = [entry for entry in fate.steps if entry.kind == "main"]
     seen = [entry.step for entry in main if entry.in_request]
     last = main[-1] if main else None
-    gone = next((turn for turn in reversed(fate.turns) if turn.to in ("disk", "unsure", "nowhere")), None)
+    gone = _left(fate)
     causes = _explaining(session, fate, report)
     outcome: Outcome
     if fate.first is None:
@@ -136,11 +136,20 @@ def _sentence(
             "If it was not kept to, that is adherence, not memory."
         )
     until = f"it was in the request until step {seen[-1]}" if seen else "it was in no request"
-    turn = next((turn for turn in reversed(fate.turns) if turn.to in ("disk", "unsure", "nowhere")), None)
+    turn = _left(fate)
     why = causes[0].message if causes else turn.message if turn else "no event explains it"
     again = f" It can be had again from {recover}." if recover else " Nothing on this disk holds it whole any more."
     maybe = " A summary may still carry it in other words." if outcome == "unsure" else ""
     return f"It was said at {first} and {until}; then it left (layer {layer}): {why}.{maybe}{again}"
+
+
+_OUT = ("disk", "unsure", "nowhere")
+
+
+def _left(fate: Trace) -> Turn | None:
+    """The turn at which the text last left a request; where it never was in one, the last change at all."""
+    out = [turn for turn in fate.turns if turn.to in _OUT]
+    return next((turn for turn in reversed(out) if turn.from_ not in _OUT), out[-1] if out else None)
 
 
 def _explaining(session: Session, fate: Trace, report: Diagnosis) -> tuple[Finding, ...]:
