@@ -141,8 +141,10 @@ def find(session: str | os.PathLike[str], home: str | os.PathLike[str] | None = 
     if path.name == LOG and path.is_file():
         return path.parent
     root = sessions_folder(home)
+    if path.name == str(session) and (root / path / LOG).is_file():
+        return root / path
     known = sorted(p.parent.name for p in root.glob(f"*/{LOG}"))
-    matches = [n for n in known if n == str(session)] or [n for n in known if str(session) and n.startswith(str(session))]
+    matches = [name for name in known if str(session) and name.startswith(str(session))]
     if len(matches) == 1:
         return root / matches[0]
     near = matches[:5] or get_close_matches(str(session), known, 3, 0.3) or known[-3:]

@@ -65,6 +65,17 @@ def decode(line: bytes) -> tuple[list[Event], str, str]:
     return events, kind, clause
 
 
+def whole_message(line: bytes) -> MessageAppended | None:
+    """The message of a line that is as it was written; None for anything else. The short way through `decode`."""
+    try:
+        if line[-18:-10] != _CRC or crc32(memoryview(line)[:-18]) != int(line[-10:-2], 16):
+            return None
+        event = from_json(line)
+    except (ValueError, RecursionError):
+        return None
+    return event if isinstance(event, MessageAppended) else None
+
+
 def _legible(line: bytes) -> Event | None:
     """The node of a line that was written whole and damaged later, when its head can still be read.
 

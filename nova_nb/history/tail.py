@@ -36,7 +36,7 @@ from .events import (
     SessionStarted,
 )
 from .log import Damage
-from .reading import Part, decode, parts, rows_of, torn_clause
+from .reading import Part, decode, parts, rows_of, torn_clause, whole_message
 
 BLOCK = 1 << 18
 _MESSAGE = b'{"type":"message_appended","id":"'
@@ -47,7 +47,7 @@ Place = int | tuple[int, int]
 Row = tuple[int, int, Event]
 """(depth of the file, offset, event)"""
 
-PLACED = PromptSet | RuntimeStateCheckpointed | RequestSent | ProjectionCommitted
+PLACED = (PromptSet, RuntimeStateCheckpointed, RequestSent, ProjectionCommitted)
 """Events whose place an anchor may have to name."""
 
 
@@ -134,10 +134,7 @@ class _Scan:
             if not self.known:
                 self.know(event.id)
             if event.id in self.need:
-                self.need.remove(event.id)
-                self.path.add(event.id)
-                if event.parent is not None and self.boundary is None:
-                    self.need.add(event.parent)
+                self.on_path(event)
         elif isinstance(event, CompactionBoundaryCreated):
             self.know(event.id)
             if event.id in self.need:
@@ -157,6 +154,13 @@ class _Scan:
             steps = event.meta.get("steps")
             self.steps = max(self.steps, steps if isinstance(steps, int) else 0)
 
+    def on_path(self, message: MessageAppended) -> None:
+        """A message that the chain needs was met; up to the boundary its parent is needed too."""
+        self.need.remove(message.id)
+        self.path.add(message.id)
+        if message.parent is not None and self.boundary is None:
+            self.need.add(message.parent)
+
     @property
     def done(self) -> bool:
         return self.known and not self.need and self.anchor is not None
@@ -164,14 +168,19 @@ class _Scan:
 
 def _scan(part: Part, depth: int, scan: _Scan) -> bool:
     """Read one file backwards; True when nothing older is needed."""
-    rows = scan.rows
+    rows, need = scan.rows, scan.need
     fd = os.open(part.path, os.O_RDONLY)
     try:
         for offset, line, ended in rows_from_end(fd, part.end):
             if scan.known and line.startswith(_MESSAGE):
                 id = line[len(_MESSAGE) : line.find(b'"', len(_MESSAGE))].decode("utf-8", "replace")
-                if id not in scan.need and "\\" not in id:
-                    rows.append((depth, offset, None))
+                if id not in need:
+                    if "\\" not in id:
+                        rows.append((depth, offset, None))
+                        continue
+                elif (message := whole_message(line)) is not None and message.id == id:
+                    rows.append((depth, offset, message))
+                    scan.on_path(message)
                     continue
             events, kind, clause = decode(line)
             if kind:
