@@ -23,6 +23,8 @@ from ..history.events import (
     ProjectionCommitted,
     ProjectionUndone,
     PromptSet,
+    ReplyReceived,
+    RequestSent,
     Usage,
 )
 from ..settings import ContextSettings
@@ -81,11 +83,8 @@ def is_cold(last: str, now: str, settings: ContextSettings) -> bool:
     >>> is_cold("2026-01-01T00:00:00Z", "2026-01-01T00:05:01Z", ContextSettings())
     True
     """
-    try:
-        then, at = (datetime.fromisoformat(t) for t in (last, now))
-        return (at - then).total_seconds() > settings.cache_life_seconds
-    except (ValueError, TypeError):
-        return False
+    seconds = _between(last, now)
+    return seconds is not None and seconds > settings.cache_life_seconds
 
 
 class Break(msgspec.Struct, frozen=True):
@@ -134,6 +133,9 @@ def explain(before_bytes: int, prefix_bytes: int, moved: Sequence[Event]) -> Bre
     return Break(prefix_bytes, lost, "unknown", None, "nothing in the log explains it")
 
 
+_MOVES: tuple[type[Event], ...] = (*(kind for kind, _, _ in _CAUSES), ProjectionCommitted)
+
+
 class Miss(msgspec.Struct, frozen=True):
     """Tokens that should have come from the cache and did not, by the usage that came back."""
 
@@ -178,3 +180,46 @@ def watch(
     else:
         reason = "unexpected"
     return Miss(expected, after.cache_read, reason)
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """One main request beside the one before it."""
+
+    step: int
+    prefix_bytes: int
+    total_bytes: int
+    broken: Break | None = None
+    miss: Miss | None = None
+
+
+def report(events: Sequence[Event], settings: ContextSettings) -> list[Seen]:
+    """Every main request of a Nova log: how much of the one before it begins with, what moved the prefix, and whether
+    the usage that came back shows a miss. Unexpected is a miss that nothing in the log explains."""
+    out: list[Seen] = []
+    moved: list[Event] = []
+    sent: dict[str, RequestSent] = {}
+    last: RequestSent | None = None
+    usage: Usage | None = None
+    for event in events:
+        if isinstance(event, RequestSent) and event.kind == "main":
+            broken = None if last is None else explain(last.total_bytes, event.prefix_bytes, moved)
+            out.append(Seen(event.step, event.prefix_bytes, event.total_bytes, broken))
+            sent[event.id] = event
+            moved = []
+        elif isinstance(event, ReplyReceived) and event.request in sent:
+            request = sent[event.request]
+            if usage is not None and last is not None and event.usage.context and out[-1].step == request.step:
+                miss = watch(usage, event.usage, _between(last.at, request.at), settings, out[-1].broken)
+                out[-1] = msgspec.structs.replace(out[-1], miss=miss)
+            usage = event.usage if event.usage.context else usage
+            last = request
+        elif isinstance(event, _MOVES):
+            moved.append(event)
+    return out
+
+
+def _between(then: str, now: str) -> float | None:
+    try:
+        return (datetime.fromisoformat(now) - datetime.fromisoformat(then)).total_seconds()
+    except (ValueError, TypeError):
+        return None

@@ -49,7 +49,8 @@ def compaction(
     total, gone_tokens, new_tokens = tokens(before.pieces), tokens(gone), tokens(made)
     cost = {} if usage is None else {"usage": msgspec.to_builtins(usage)}
     frames = [
-        Frame("Before", f"{len(before.pieces)} pieces, about {total:,} tokens; trigger: {boundary.trigger or 'not recorded'}",
+        Frame("Before", f"{len(before.pieces)} pieces, about {total:,} tokens of messages; " +
+              f"trigger: {boundary.trigger or 'not recorded'} at {boundary.tokens_before:,} tokens",
               {"tokens": total, "recorded": boundary.tokens_before, "pieces": rows(before.pieces)}),
         Frame("The cut", meta.get("why") or f"keeps {len({p.message for p in kept})} messages verbatim",
               {"candidate": meta.get("candidate"), "cut": meta.get("cut"), "first_kept": kept[0].key if kept else None}),

@@ -13,9 +13,6 @@ After any events it gives what `project` gives for the same chain; the tests hol
 
 from __future__ import annotations
 
-import hashlib
-from typing import Any
-
 from ..history.chain import Node, path_to_root, walk
 from ..history.events import (
     BranchSelected,
@@ -31,51 +28,15 @@ from ..history.events import (
     ToolStarted,
 )
 from ..settings import ContextSettings
-from .budget import Budget, budget, category, estimate, piece_chars, prompt_chars
+from .budget import Budget, budget, estimate, prompt_chars
 from .capabilities import Capabilities
 from .commits import View
 from .compaction import Health
+from .lines import Lines
 from .pieces import Piece, Projection
 from .project import Around, calls_in, messages_of_node, pieces_of, staged, stripped_by
 from .repair import Message, Segment
-from .request import Request, canonical_lines, canonical_message
-
-
-class _Lines:
-    """Finished messages in every form a request needs, with sums and hash of their canonical bytes."""
-
-    def __init__(self, head: list[bytes], per_token: float) -> None:
-        self.head = head
-        self.sha = hashlib.sha256(b"".join(head))
-        self.size = sum(map(len, head))
-        self.lines: list[bytes] = []
-        self.messages: list[dict[str, Any]] = []
-        self.pieces: list[Piece] = []
-        self.chars: dict[str, int] = {}
-        self.left: dict[str, tuple[str, str]] = {}
-        self._per_token = per_token
-
-    def extend(self, segment: Segment) -> None:
-        for message in segment.messages:
-            neutral = {"role": message[0].role, "content": [p.block for p in message]}
-            line = canonical_message(neutral)
-            self.sha.update(line)
-            self.size += len(line)
-            self.lines.append(line)
-            self.messages.append(neutral)
-            self.pieces += message
-            for piece in message:
-                name = category(piece)
-                self.chars[name] = self.chars.get(name, 0) + piece_chars(piece, self._per_token)
-        self.left |= segment.left
-
-    def plus(self, segment: Segment) -> _Lines:
-        """A view of this with one unfinished segment after it; `self` stays as it is."""
-        more = _Lines([], self._per_token)
-        more.sha, more.size = self.sha.copy(), self.size
-        more.chars = dict(self.chars)
-        more.extend(segment)
-        return more
+from .request import Request, canonical_lines
 
 
 class Projector:
@@ -96,12 +57,12 @@ class Projector:
         self._anchors: dict[str, tuple[int, int, str | None]] = {}
         self._anchor: tuple[int, int] | None = None
         self._sending: dict[str, tuple[int, str | None]] = {}
-        self._sent: tuple[_Lines, int, int, list[bytes]] | None = None
+        self._sent: tuple[Lines, int, int, list[bytes]] | None = None
         self._failures = self._refills = 0
         self._since: int | None = None
         self._around = Around()
         self._open: list[Message] = []
-        self._tail: tuple[Segment, _Lines] | None = None
+        self._tail: tuple[Segment, Lines] | None = None
         self._stale = False
         self._lines = self._fresh()
         self.last_request_at = ""
@@ -179,9 +140,9 @@ class Projector:
         self._around.first = self._around.first and not segment.messages
         self._open = []
 
-    def _fresh(self) -> _Lines:
+    def _fresh(self) -> Lines:
         head = canonical_lines(self.prompt.tools if self.prompt else None, self.prompt.system if self.prompt else None, [])
-        lines = _Lines(head, self.settings.chars_per_token)
+        lines = Lines(head, self.settings.chars_per_token)
         if self.prompt is not None:
             lines.chars = {"system": prompt_chars(self.prompt.system), "tools": prompt_chars(self.prompt.tools)}
         return lines
@@ -258,7 +219,7 @@ class Projector:
         here = {n.id for n in self.chain}
         return [p for n in path_to_root(self.by_id, self.head) if n.id not in here for p in pieces_of(n)]
 
-    def _ended(self) -> tuple[_Lines, _Lines]:
+    def _ended(self) -> tuple[Lines, Lines]:
         """The finished part, and what stands after it with the sums of both."""
         self._refresh()
         if self._tail is None:
@@ -289,7 +250,7 @@ class Projector:
         request.__dict__["hash"] = more.sha.hexdigest()
         return request
 
-    def _shared(self, lines: _Lines, more: _Lines) -> int:
+    def _shared(self, lines: Lines, more: Lines) -> int:
         """Bytes at the start of the next request that the last main request began with."""
         if self._sent is None:
             return 0

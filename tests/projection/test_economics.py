@@ -6,8 +6,16 @@ import math
 
 import pytest
 
-from nova_nb.history.events import BranchSelected, CompactionBoundaryCreated, ProjectionCommitted, PromptSet, Usage
-from nova_nb.projection.cache import LOOKBACK_BLOCKS, explain, is_cold, mark, watch
+from nova_nb.history.events import (
+    BranchSelected,
+    CompactionBoundaryCreated,
+    ProjectionCommitted,
+    PromptSet,
+    ReplyReceived,
+    RequestSent,
+    Usage,
+)
+from nova_nb.projection.cache import LOOKBACK_BLOCKS, explain, is_cold, mark, report, watch
 from nova_nb.projection.economics import best_threshold, bill, deal, deals
 from nova_nb.projection.usage import PRICES, Price, normalise, price_of
 from nova_nb.settings import ContextSettings
@@ -131,3 +139,21 @@ def test_a_cache_is_cold_after_its_life_and_never_where_a_time_is_missing():
     assert not is_cold("2026-01-01T00:00:00Z", "2026-01-01T00:05:00Z", SEED)
     assert not is_cold("", "2026-01-01T00:05:00Z", SEED)
     assert not is_cold("2026-01-01T00:00:00", "2026-01-01T00:05:01Z", SEED)
+
+
+def test_a_report_names_for_each_request_what_moved_its_prefix_and_the_miss_that_nothing_explains():
+    def pair(n, prefix, total, usage, second):
+        at = f"2026-01-01T00:00:{second:02}Z"
+        sent = RequestSent(id=f"r{n}", at=at, step=n, prefix_bytes=prefix, total_bytes=total)
+        return [sent, ReplyReceived(id=f"p{n}", request=f"r{n}", usage=usage)]
+
+    events = [
+        *pair(1, 0, 1_000, Usage(cache_write=50_000), 0),
+        *pair(2, 1_000, 1_200, Usage(input=300, cache_read=50_000), 5),
+        *pair(3, 1_200, 1_400, Usage(input=50_600), 9),
+        ProjectionCommitted(id="k", action="reclaim", targets=["x"]),
+        *pair(4, 300, 1_100, Usage(cache_write=40_000), 12),
+    ]
+    seen = report(events, SEED)
+    assert [s.broken and s.broken.cause for s in seen] == [None, None, None, "reclaim"]
+    assert [s.miss and s.miss.reason for s in seen] == [None, None, "unexpected", None]
