@@ -11,15 +11,17 @@ session appends. The last entry, one past the steps, is the next request.
 Not every step is projected. Between two steps whose lists were projected and where the later one
 begins with the earlier, the steps between are placed by where their answers stand in the log;
 that is done only if this rule gives the right place for both ends, if no piece was replaced in
-between, and if each answer between is part of the later request (so no branch was left).
+between, and if each answer between follows its request in the later one (so no branch was left).
 Otherwise the run is parted and each part is looked at in the same way.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from ..foreign.base import Step
@@ -296,15 +298,25 @@ class _Ends:
 
     def _appends(self, a: _End, b: _End, row: list[int]) -> bool:
         """Whether the steps between two ends can be placed by position alone."""
-        if b.order[: len(a.order)] != a.order or a.prompt != b.prompt or row != sorted(row):
+        if b.order[: len(a.order)] != a.order or a.prompt != b.prompt or any(x >= y for x, y in pairwise(row)):
             return False
         if bisect_left(b.tops, row[0]) != len(a.order) or bisect_left(b.tops, row[-1]) != len(b.order):
             return False
-        pieces = self.requests.pieces
-        if any(pieces[i].state in RELOOKED for i in b.order[len(a.order) :]):
+        pieces, source = self.requests.pieces, self.requests.columns["row"]
+        added = b.order[len(a.order) :]
+        if any(pieces[i].state in RELOOKED for i in added):
             return False
-        answers = {self.requests.columns["row"][i] for i in b.order if pieces[i].role == "assistant"}
-        return all(r in answers for r in row[1:-1])
+        results = {pieces[i].block.get("tool_use_id") for i in b.order}
+        if any(pieces[i].block.get("type") == "tool_use" and pieces[i].block.get("id") not in results for i in added):
+            return False  # a call without a result may have been given one for a while
+        count = self.history.rows["count"]
+        if any(n > max(1, count[r]) for r, n in Counter(source[i] for i in added).items() if r >= 0):
+            return False  # a row is in it twice: it came back later than it stands
+        for r in row[1:-1]:  # each answer follows its request
+            n = bisect_left(b.tops, r)
+            if n == len(b.order) or source[b.order[n]] != r or pieces[b.order[n]].role != "assistant":
+                return False
+        return True
 
     def _cut(self, row: list[int]) -> int:
         """Where to part a run: at the last step before the middle one of the events that start an epoch, else in the middle."""
