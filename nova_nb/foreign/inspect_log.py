@@ -9,8 +9,11 @@ Members of an archive are read up to a bound, so that a small file cannot unpack
 
 from __future__ import annotations
 
+import lzma
 import re
+import struct
 import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -35,6 +38,9 @@ name = "inspect"
 MEMBER_LIMIT = 1 << 28
 """Bytes of an archive member that are read at most: 256 MiB, above any sample seen (the largest public one unpacks to 2 MB)."""
 
+_BROKEN = (OSError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, NotImplementedError, RuntimeError, EOFError,
+           ValueError, OverflowError)  # fmt: skip
+"""What zipfile and its codecs raise for bytes that are no whole archive."""
 _SAMPLE = re.compile(r"samples/(.+)\.json")
 _ATTACHMENT = "attachment://"
 
@@ -44,7 +50,7 @@ def sniff(path: Path, head: bytes) -> bool:
         try:
             with zipfile.ZipFile(path) as archive:
                 names = set(archive.namelist())
-        except (OSError, zipfile.BadZipFile, ValueError):
+        except _BROKEN:
             return False
         return bool(names & {"header.json", "_journal/start.json"})
     value = peek(head)
@@ -56,10 +62,8 @@ def _member(archive: zipfile.ZipFile, member: str) -> tuple[Any, list[Damage]]:
     try:
         with archive.open(member) as file:
             data = file.read(MEMBER_LIMIT + 1)
-    except (OSError, zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, ValueError) as error:
+    except _BROKEN as error:
         return None, [Damage(0, "not-json", f"{member}: cannot be unpacked ({error or type(error).__name__})")]
-    except Exception as error:  # zlib.error is no OSError, and a codec may raise its own
-        return None, [Damage(0, "not-json", f"{member}: cannot be unpacked ({type(error).__name__}: {error})")]
     if len(data) > MEMBER_LIMIT:
         return None, [Damage(0, "too-deep", f"{member}: unpacks to more than {MEMBER_LIMIT} bytes and is not read")]
     return load(data)
@@ -68,7 +72,7 @@ def _member(archive: zipfile.ZipFile, member: str) -> tuple[Any, list[Damage]]:
 def _open(path: Path) -> zipfile.ZipFile:
     try:
         return zipfile.ZipFile(path)
-    except (OSError, zipfile.BadZipFile, ValueError) as error:
+    except _BROKEN as error:
         raise NotASession(f"{path}: the archive cannot be read ({error}); an unfinished run has no directory yet") from error
 
 

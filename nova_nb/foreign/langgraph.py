@@ -213,7 +213,8 @@ class Reader:
         if before is None or not gone:
             return
         id = self.build.unique(f"removed-{state.id}", state.number)
-        kept = [i for i in state.messages if i in before.messages]
+        old = set(before.messages)
+        kept = [i for i in state.messages if i in old]
         blocks = [words.text_block(text) for text in told.values()]
         meta = {"removed": gone, "keys": list(told)}
         event = CompactionBoundaryCreated(
@@ -263,12 +264,12 @@ class Reader:
 
         def on_branch(leaf: str | None) -> list[str]:
             named = next((s for s in reversed(root) if s.messages and s.messages[-1] == leaf), None) if leaf else None
-            path: list[Checkpoint] = []
+            path: dict[str, Checkpoint] = {}
             state = named or last
-            while state is not None and state not in path:
-                path.append(state)
+            while state is not None and state.id not in path:
+                path[state.id] = state
                 state = self.states.get(("", state.parent or ""))
-            met = dict.fromkeys(i for s in reversed(path) for i in s.messages)
+            met = dict.fromkeys(i for s in reversed(path.values()) for i in s.messages)
             return [i for i in met if self.items[i].role != "system"]
 
         return Calls(steps, view, at, on_branch, None)

@@ -73,6 +73,7 @@ def _log(path: Path, raw: list[Any], lines: list[int], build: Builder, size: int
     items: list[Item] = []
     kinds: dict[str, dict[str, Any]] = {}
     starts: list[tuple[int, Step]] = []
+    answered: set[str | None] = set()
     model: str | None = None
     for i, pair in enumerate(raw):
         line = lines[i] if i < len(lines) else 1
@@ -96,9 +97,8 @@ def _log(path: Path, raw: list[Any], lines: list[int], build: Builder, size: int
                 usage = words.usage(response.get("usage"))
                 model = words.word(response.get("model")) or model
                 build.last = _append(build, id, line, role, blocks, at, group, usage, model)
-                if role == "assistant" and (
-                    group is None or all(s.record is None or _group(build, s) != group for _, s in starts)
-                ):
+                if role == "assistant" and (group is None or group not in answered):
+                    answered.add(group)
                     starts.append((len(items), Step(len(starts) + 1, "main", usage, "partial", id, line, at, model)))
                 items.append(Item(id, role, blocks, None, f"answer-{group}" if group and role == "assistant" else ""))
             else:
@@ -131,11 +131,6 @@ def _append(
     )
     build.add(event, line)
     return id
-
-
-def _group(build: Builder, step: Step) -> str | None:
-    event = next((e for e in reversed(build.events) if e.id == step.record), None)
-    return event.group if isinstance(event, MessageAppended) else None
 
 
 def _said(value: dict[str, Any], args: dict[str, Any]) -> tuple[str, list[Block], dict[str, Any]] | None:

@@ -292,6 +292,16 @@ def test_a_database_with_any_bytes_changed_raises_nothing(tmp_path: Path, data: 
             asked(format, file)
 
 
+def test_an_archive_of_a_later_version_is_one_clear_sentence(tmp_path: Path) -> None:
+    raw = bytearray(i.archive(tmp_path / "a.eval", {"samples/1_epoch_1.json": SAMPLE}).read_bytes())
+    raw[raw.index(b"PK\x01\x02") + 6] = 64
+    file = tmp_path / "b.eval"
+    file.write_bytes(bytes(raw))
+    assert not inspect_log.sniff(file, bytes(raw[:65536]))
+    with pytest.raises(NovaError, match="zip file version"):
+        inspect_log.read(file)
+
+
 @few
 @given(data=st.data())
 def test_an_archive_with_any_bytes_changed_raises_nothing(tmp_path: Path, data: st.DataObject) -> None:
