@@ -247,6 +247,8 @@ def _fate(
     for piece in projection.pieces:
         if hidden and hidden.issuperset(piece.sources):
             continue
+        if projection.unsure and projection.unsure.issuperset(piece.sources):
+            continue  # it may not have been sent: see below
         state = _OF_PIECE.get(piece.state, "whole")
         if state not in best and holds(piece.block, found):
             best[state] = piece
@@ -262,7 +264,7 @@ def _fate(
     here = log.index.get(step.record or "", len(log.events))
     on_disk = next((i for i in mentions if i < here), None)
     state = "nowhere" if on_disk is None else "disk"
-    if (
+    if (projection.unsure and any(log.events[i].id in projection.unsure for i in mentions if i < here)) or (
         on_disk is not None
         and words
         and any(_may_carry(piece, words) for piece in projection.pieces if piece.state == "summary")

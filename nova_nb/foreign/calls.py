@@ -49,6 +49,8 @@ class View(msgspec.Struct, frozen=True):
     left: dict[str, tuple[str, str]] = {}
     body: dict[str, Any] | Callable[[], dict[str, Any]] | None = None
     """the provider's words (or what makes them when they are asked for), or None where neutral messages are those words"""
+    unsure: frozenset[str] = frozenset()
+    """see `Projection.unsure`"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +92,7 @@ def steps(log: Log) -> tuple[Step, ...]:
 def project(log: Log, step: int | None = None) -> Projection:
     calls: Calls = log.native
     view = calls.view(step)
-    return Projection(pieces_of(view.items), view.system, view.tools, view.unknown, view.left)
+    return Projection(pieces_of(view.items), view.system, view.tools, view.unknown, view.left, view.unsure)
 
 
 def body(log: Log, projection: Projection, step: int | None = None) -> dict[str, Any] | None:

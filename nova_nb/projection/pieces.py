@@ -52,7 +52,9 @@ class Projection(msgspec.Struct, frozen=True):
 
     `system` and `tools` are None where the log does not hold them; `unknown` says in words what
     is missing from what was really sent. `left` gives a reason for events that might be expected
-    here and are not: event id → (layer, sentence).
+    here and are not: event id → (layer, sentence). `unsure` are events of which the log cannot tell
+    whether this request carried their text: pieces that may not have been sent, or rows that may
+    have been put in again.
     """
 
     pieces: Sequence[Piece]
@@ -60,6 +62,7 @@ class Projection(msgspec.Struct, frozen=True):
     tools: list[dict[str, Any]] | None = None
     unknown: tuple[str, ...] = ()
     left: dict[str, tuple[str, str]] = {}
+    unsure: frozenset[str] = frozenset()
 
 
 def block_chars(block: Block) -> int:

@@ -21,6 +21,7 @@ from .chain import Transcript
 from .read import NAME, raw, stream
 from .recorded import pieces_as_recorded, prompt
 from .steps import Story
+from .unwritten import REREAD, SENTENCES, read_again
 
 __all__ = [
     "body",
@@ -178,7 +179,10 @@ def _next(story: Story, log: Log) -> Projection:
 def _worded(story: Story, events: list[Event], at: int | None, limit: int, since: int, unknown: tuple[str, ...]) -> Projection:
     projection = wire.project(events)
     left = {**projection.left, **story.passed_by(at, limit, since)} if at is not None else projection.left
-    return Projection(projection.pieces, None, None, unknown, left)
+    unsure: frozenset[str] = frozenset()
+    if SENTENCES[REREAD] in unknown:
+        unsure = read_again(story.transcript, max((b.at for b in story.transcript.boundaries if b.at < limit), default=0))
+    return Projection(projection.pieces, None, None, unknown, left, unsure)
 
 
 def _last_below(t: Transcript, leaf: int) -> int:

@@ -87,6 +87,25 @@ def _worded_unseen(event: ForeignRow) -> bool:
     return event.kind != kind and kind not in UNSEEN and isinstance(data, dict) and not isinstance(data.get("rendered"), list)
 
 
+AGAIN = 5
+"""Files that are read again after a compaction: those read last."""
+
+
+def read_again(transcript: Transcript, at: int) -> frozenset[str]:
+    """Ids of the results that may stand in a request again, since their files were read again after the compaction at row `at`."""
+    read: dict[str, int] = {}
+    files: dict[str, str] = {}
+    for i in range(at):
+        event = transcript.events[i]
+        for block in event.content if isinstance(event, MessageAppended) else ():
+            if block.get("type") == "tool_use" and block.get("name") == "Read" and isinstance(block.get("input"), dict):
+                files[str(block.get("id"))] = str(block["input"].get("file_path"))
+            elif block.get("type") == "tool_result" and (file := files.get(str(block.get("tool_use_id")))) is not None:
+                read.pop(file, None)
+                read[file] = i
+    return frozenset(transcript.id(i) for i in list(read.values())[-AGAIN:])
+
+
 def text_of(attachment: Any) -> str:
     """The text that an attachment without `rendered` is about: a queued prompt, a file's content, what a hook said."""
     if not isinstance(attachment, dict):

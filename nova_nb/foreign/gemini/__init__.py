@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from ..rows import iter_rows
 from .contents import contents_of, wire_of
 from .parts import CONTEXT, block_of, model_parts, parts_of, result_parts, signature
 from .replay import Call, Message, Replay, tokens_of
+from .shrunk import Shrunk, shrunk
 
 __all__ = [
     "body", "conversation", "leaf", "list_sessions", "name", "project", "reachable", "read", "shown", "sniff", "steps",
@@ -34,8 +35,6 @@ name = "gemini"
 
 HEADER = ("sessionId", "projectHash")
 SENT = ("user", "gemini")
-SHRUNK = 0.6
-"""A request below this part of the largest one before it was compressed: no client sends that much less by itself."""
 
 
 def sniff(path: Path, head: bytes) -> bool:
@@ -262,6 +261,7 @@ class Opened:
     def _view(self, call: Call | None) -> View:
         unknown = ["system prompt", "tool schemas", "thought signatures"]
         left = dict(self.replay.dropped)
+        unsure: frozenset[str] = frozenset()
         if call is None:
             items = contents_of(self.replay.messages, self.names, self.modern, resumed=True)
             left |= {
@@ -278,22 +278,19 @@ class Opened:
         if not self.modern:
             unknown.append("the context message at the start")
             unknown.append("whether the client was restarted since an earlier turn: then calls of one record were one turn")
-            unknown += self._shrunk(call)
+            less = None if call is None else self._shrunk[id(call)]
+            if less is not None:
+                unknown.append(less.what)
+                unsure = frozenset(id for m in less.unsure for id in (m, f"{m}_response"))
         answer = call.answer if call is not None else None
         model = as_str(answer.data.get("model")) if answer is not None else ""
-        return View(items, None, None, tuple(unknown), left, partial(_body, model, items))
+        return View(items, None, None, tuple(unknown), left, partial(_body, model, items), unsure)
 
-    def _shrunk(self, call: Call | None) -> list[str]:
-        """Older versions store no compression; the provider's counts tell of one."""
-        now = usage_of(call.answer) if call is not None and call.answer is not None else None
-        if call is None or now is None:
-            return []
-        earlier = self.replay.calls[: self.replay.calls.index(call)]
-        counts = [usage.context for c in earlier if c.answer is not None and (usage := usage_of(c.answer)) is not None]
-        if not counts or now.context >= SHRUNK * max(counts):
-            return []
-        what = f"the provider counted {now.context} tokens after {max(counts)}"
-        return [f"a compression: {what}, and this version stores none; what is shown here is more than was sent"]
+    @cached_property
+    def _shrunk(self) -> dict[int, Shrunk | None]:
+        """What each call lacked, by the identity of the call."""
+        calls = self.replay.calls
+        return dict(zip(map(id, calls), shrunk(calls, usage_of), strict=True))
 
 
 def _body(model: str, items: list[Item]) -> Json:
