@@ -204,13 +204,17 @@ class WhatIf(Session):
 
     def compare(self) -> list[dict[str, Any]]:
         """One row a step, beside what was sent. Tokens are estimates; `sent_tokens` is the recorded usage where there is
-        one. `new_bytes` are canonical bytes after the prefix that the request before it had in common."""
+        one. `new_bytes` are canonical bytes after the prefix that the request before it had in common; `cost` is the
+        input in tokens of fresh input, with all of the prefix read from the cache (0.1) and the rest written (1.25)."""
+        from .projection.usage import RATIOS
+
         recorded = {s.record: s for s in self.base.steps}
         acts: list[str] = []
         out = []
         for event in self.log.events:
             if isinstance(event, RequestSent):
                 sent = recorded.get(event.meta.get("for"))
+                share = event.prefix_bytes / event.total_bytes if event.total_bytes else 0.0
                 out.append(
                     {
                         "step": event.step,
@@ -218,7 +222,8 @@ class WhatIf(Session):
                         "tokens": event.tokens,
                         "sent_tokens": sent.usage.context if sent and sent.usage else None,
                         "new_bytes": event.total_bytes - event.prefix_bytes,
-                        "prefix_share": event.prefix_bytes / event.total_bytes if event.total_bytes else 0.0,
+                        "prefix_share": share,
+                        "cost": round(event.tokens * (RATIOS.cache_read * share + RATIOS.cache_write * (1 - share))),
                         "over_window": event.tokens > self.settings.window_tokens,
                         "acts": acts,
                     }

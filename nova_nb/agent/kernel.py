@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -17,14 +17,16 @@ from typing import TYPE_CHECKING, Any, Self
 from .. import ids as clock
 from ..errors import UsageError
 from ..history import library
-from ..history.events import SessionStarted
+from ..history.events import ProjectionCommitted, ProjectionUndone, SessionStarted
 from ..history.live import LiveLog
 from ..models.base import Delta, Model
 from ..models.resolve import resolve
+from ..projection.calls import grouped
+from ..projection.fold import widen
 from ..settings import ContextSettings, settings_from
 from .agent import Agent
 from .answer import Answer
-from .compact import make_room
+from .compact import compact, make_room
 from .loop import turn
 from .permissions import Ask, Policy, asker
 from .prompt import system_blocks
@@ -191,6 +193,34 @@ class AgentKernel:
         """Go on from an earlier message (its id). What came after it stays in the log, as a branch of its own."""
         self._idle("rewind")
         self.live.rewind(message)
+
+    async def compact(self, focus: str = "") -> bool:
+        """Summarise what is old now, without waiting for the line. False: nothing changed; the log says why."""
+        self._idle("compact")
+        return await compact(self.agent, "manual", focus)
+
+    def fold(self, messages: Collection[str], text: str) -> str:
+        """Put `text` in the place of these messages (their ids) and whatever belongs to them; returns the commit's id."""
+        return self._commit("fold", messages, text, "folded by the person")
+
+    def clip(self, messages: Collection[str], reason: str = "clipped by the person") -> str:
+        """Leave these messages (their ids) and whatever belongs to them out of the request; returns the commit's id."""
+        return self._commit("clip", messages, "", reason)
+
+    def undo(self, commit: str) -> None:
+        """Take a fold, a clip or a reclaim back, by its id: the request is what it was."""
+        self._idle("undo a commit")
+        known = [c.id for c in self.agent.projector.commits]
+        if commit not in known:
+            raise UsageError(f"there is no commit {commit!r} in force here; there are {', '.join(known) or 'none'}")
+        self.agent.record(ProjectionUndone, commit=commit, leaf=self.live.head)
+
+    def _commit(self, action: str, messages: Collection[str], text: str, reason: str) -> str:
+        self._idle(action)
+        request = self.agent.projector.request()
+        targets = widen(grouped(request.pieces), messages)
+        more = {"prefix": request.hash, "policy": f"{action}/1", "leaf": self.live.head}
+        return self.agent.record(ProjectionCommitted, action=action, targets=targets, text=text, reason=reason, **more)
 
     def watch(self, watcher: Callable[[Delta], object]) -> Callable[[], None]:
         """Call `watcher(delta)` with each part of a reply as it arrives; returns the function that ends it."""

@@ -220,6 +220,25 @@ async def test_three_refills_stop_compaction_and_past_the_hard_line_the_turn(mak
     assert "tokens)" in str(stopped.value)
 
 
+async def test_r4_7_a_person_folds_clips_undoes_and_compacts_at_will(make: Any) -> None:
+    looks = calls(call("t1", "search", pattern="total"))
+    kernel = make(looks, said("found"), said("ok"), SUMMARY, settings=SMALL)
+    await kernel.ask("where is total?")
+    await kernel.ask("note: " + "x" * 2_500)
+    before = kernel.session.request().canonical
+    (result,) = [e.id for e in of(kernel, MessageAppended) if e.origin == "tool"]
+    folded = kernel.fold([result], "[looked for total]")
+    texts = [b.get("text") for m in kernel.session.request().messages for b in m["content"]]
+    assert texts[:3] == ["where is total?", "[looked for total]", "found"]
+    kernel.undo(folded)
+    assert kernel.session.request().canonical == before
+    kernel.clip([result])
+    assert len(kernel.session.request().messages) == 4
+    with pytest.raises(nova.NovaError, match="no commit 'k9' in force"):
+        kernel.undo("k9")
+    assert await kernel.compact() is False  # four messages: all of them are tail
+
+
 class Watched:
     """The offline model behind a gate that lets nothing invalid or oversized through unseen."""
 

@@ -33,7 +33,7 @@ class _Halving(Quiet):
 
 
 class Masking(_Halving):
-    """The newest `keep` results whole, older ones a line."""
+    """The newest `keep` results whole, older ones a line; in batches of `keep`, since each time the prefix moves."""
 
     name = "masking"
 
@@ -47,7 +47,7 @@ class Masking(_Halving):
             return dropped
         results = [p for p in projector.projection().pieces if p.block.get("type") == "tool_result"]
         old = [p for p in results[: -self.keep or None] if p.state in ("whole", "preview") and p.chars > 200]
-        if not old:
+        if len(old) < self.keep:
             return []
         targets = [f"{p.sources[0]}#{p.block.get('tool_use_id')}" for p in old]
         commit = ProjectionCommitted(
