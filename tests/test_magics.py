@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
+from traitlets.config import Config
 
 import nova_nb as nova
 from nova_nb import examples, magics
@@ -18,7 +19,8 @@ from nova_nb.ids import Fixed
 def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     InteractiveShell.clear_instance()
-    shell = InteractiveShell.instance()
+    # no history: its database would outlive the folder it lies in
+    shell = InteractiveShell.instance(config=Config({"HistoryManager": {"enabled": False}}))
     shell.run_line_magic("load_ext", "nova_nb")
     yield shell
     shell.run_line_magic("unload_ext", "nova_nb")
