@@ -39,7 +39,7 @@ MEMBER_LIMIT = 1 << 28
 """Bytes of an archive member that are read at most: 256 MiB, above any sample seen (the largest public one unpacks to 2 MB)."""
 
 _BROKEN = (OSError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, NotImplementedError, RuntimeError, EOFError,
-           ValueError, OverflowError)  # fmt: skip
+           ValueError, KeyError, OverflowError)  # fmt: skip
 """What zipfile and its codecs raise for bytes that are no whole archive."""
 _SAMPLE = re.compile(r"samples/(.+)\.json")
 _ATTACHMENT = "attachment://"

@@ -278,15 +278,12 @@ def _view(found: dict[str, Any], items: list[Item], left: dict[str, tuple[str, s
     given = next((found[k] for k in ("system", "instructions", "systemInstruction") if found.get(k)), None)
     system: list[Block] | None
     if isinstance(given, dict) and "left_out" in given:
-        system = None
-        unknown.append("the system prompt was left out of the capture")
+        system = None  # the capture's own mark stays in the body
     elif isinstance(given, dict):
         system = words.gemini(given)[1]
     else:
         system = words.blocks_of(given) + [block for item in items[:head] for block in item.blocks]
     tools = found.get("tools")
-    if isinstance(tools, dict):
-        unknown.append("the tools were left out of the capture")
     if found.get("previous_response_id") or found.get("conversation"):
         unknown.append("the body continues a conversation that the provider holds; what came before is not in it")
     listed = [t for t in tools if isinstance(t, dict)] if isinstance(tools, list) else None

@@ -91,7 +91,7 @@ def test_a_body_with_its_answer_shows_what_comes_next(tmp_path: Path) -> None:
     assert session.steps[0].model == "m-1" and session.steps[0].usage is not None and session.steps[0].usage.input == 9
 
 
-def test_what_a_capture_left_out_and_what_the_provider_holds_is_named(tmp_path: Path) -> None:
+def test_what_a_capture_left_out_is_none_and_what_the_provider_holds_is_named(tmp_path: Path) -> None:
     body = {
         **RESPONSES,
         "instructions": {"left_out": 38, "sha256": "d4"},
@@ -99,7 +99,8 @@ def test_what_a_capture_left_out_and_what_the_provider_holds_is_named(tmp_path: 
         "previous_response_id": "resp_1",
     }
     request = opened(write(tmp_path / "r.json", body)).request(step=1)
-    assert request.system is None and len(request.unknown) == 3
+    assert request.system is None and request.tools is None and request.body == body
+    assert len(request.unknown) == 1 and request.basis == "partial"
 
 
 def test_a_listing_that_runs_backwards_is_turned_round(tmp_path: Path) -> None:
