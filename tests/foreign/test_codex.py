@@ -159,6 +159,20 @@ def test_a_rollback_takes_turns_off_the_branch_and_says_where(tmp_path: Path) ->
     assert session.format.reachable(session.log) == ["m1", "m2", "m5"]
 
 
+def test_a_question_that_was_rolled_back_before_its_answer_is_no_step(tmp_path: Path) -> None:
+    rows = [meta(), event("task_started"), say("user", "one"), event("thread_rolled_back", num_turns=1), event("task_started"),
+            say("user", "two"), say("assistant", "ok")]  # fmt: skip
+    session = open_session(write(tmp_path, *rows))
+    assert [said_by(session, s.number) for s in session.steps] == [["two"]]
+
+
+def test_a_count_whose_total_has_not_moved_belongs_to_no_answer(tmp_path: Path) -> None:
+    rows = [meta("0.98.0"), say("user", "one"), say("assistant", "a"), count(100, 100), count(100, 7), say("user", "two"),
+            say("assistant", "b")]  # fmt: skip
+    session = open_session(write(tmp_path, *rows))
+    assert [s.usage.context if s.usage else None for s in session.steps] == [100, None]
+
+
 def test_a_call_without_output_gets_one_on_the_wire_right_behind_it(tmp_path: Path) -> None:
     rows = [meta(), say("user", "go"), call("c1"), call("c2"), output("c1", "ok"), event("task_started"), say("user", "and?")]
     request = open_session(write(tmp_path, *rows)).request()
@@ -213,10 +227,12 @@ def test_a_fork_reads_the_shared_prefix_from_the_other_file_and_says_when_it_is_
     assert THREAD in lone.log.damage[0].message
 
 
-def test_a_header_cannot_name_files_outside_its_store(tmp_path: Path) -> None:
-    head = meta(history_base={"thread_id": "../../etc/passwd", "end_ordinal_exclusive": 9})
-    session = open_session(write(tmp_path, head, say("user", "x")))
-    assert said_by(session) == ["x"] and session.log.damage
+@pytest.mark.parametrize("thread", ["../../etc/passwd", "", "rollout", None])
+def test_a_header_names_another_file_by_a_whole_thread_id_or_not_at_all(thread: str | None, tmp_path: Path) -> None:
+    write(tmp_path, {**meta(), "ordinal": 0}, {**say("user", "not yours"), "ordinal": 1})
+    head = meta(id=OTHER, history_base={"thread_id": thread, "end_ordinal_exclusive": 9})
+    session = open_session(write(tmp_path, head, say("user", "x"), id=OTHER, time="2026-11-30T11-00-00"))
+    assert said_by(session) == ["x"] and session.log.damage[0].kind == "missing-base"
 
 
 def test_a_compressed_rollout_reads_like_the_plain_one(tmp_path: Path) -> None:

@@ -94,6 +94,8 @@ def test_rows_with_one_id_are_one_message_and_its_last_version_counts(tmp_path: 
     assert session.format.conversation(session.log) == ["ctx", "u1", "g1", "u2", "g2"]
     assert [s.record for s in session.steps] == ["g1", "g2"]
     assert said_by(session, 2) == [CONTEXT["content"][0]["text"], "one", "two", "files"]
+    called = session.request(2).body["contents"][1]["parts"][1]
+    assert called == {"functionCall": {"id": "c1", "name": "ls", "args": {"dir": "."}}}
     assert session.steps[0].usage is not None and session.steps[0].usage.context == 100
     assert session.steps[0].usage.output == 7
 
@@ -112,6 +114,13 @@ def test_after_a_resume_every_result_goes_out_twice_and_says_why(tmp_path: Path)
     twice = [p for p in request.pieces if p.block.get("type") == "tool_result"]
     assert [p.reason.startswith("sent twice") for p in twice] == [False, True]
     assert {p.sources for p in twice} == {("u2",)}
+
+
+def test_a_question_that_lost_its_answer_to_a_new_process_is_a_step(tmp_path: Path) -> None:
+    again = {"$set": {"messages": [CONTEXT, user("u1", "one")]}}
+    rows = [HEAD, {"$set": {"messages": [CONTEXT]}}, user("u1", "one"), HEAD, again, user("u2", "two"), answer("g2", "ok")]
+    session = write(tmp_path / "s.jsonl", *rows)
+    assert [(s.record, said_by(session, s.number)[1:]) for s in session.steps] == [("u1", ["one"]), ("g2", ["one", "two"])]
 
 
 def test_a_compression_replaces_the_list_and_the_kept_messages_keep_their_records(tmp_path: Path) -> None:

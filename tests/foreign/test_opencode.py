@@ -99,6 +99,9 @@ def test_database_export_folder_and_event_stream_tell_the_same(tmp_path: Path) -
     for head, parts in CHAT:
         rows.append({"type": "message.updated", "properties": {"info": head}})
         rows += [{"type": "message.part.updated", "properties": {"part": {**p, "messageID": head["id"]}}} for p in parts]
+    rows[2]["properties"]["part"]["text"] = "o"
+    for delta in ("n", "e"):
+        rows.append({"type": "message.part.delta", "properties": {"partID": "p1", "field": "text", "delta": delta}})
     stream.write_text("".join(json.dumps(row) + "\n" for row in rows))
     root = tmp_path / "tree" / "storage"
     for folder in ("session/p", "message/ses_1"):
@@ -143,6 +146,16 @@ def test_reverted_messages_are_on_disk_and_not_in_the_next_request(tmp_path: Pat
     assert said_by(session)[-1] == "five" and session.leaf.record == "msg_4"
     assert session.leaf.alternatives[0].record == "msg_6"
     assert "msg_5" in session.format.conversation(session.log) and "msg_5" not in session.format.reachable(session.log)
+
+
+def test_messages_older_than_their_session_came_with_a_fork_and_were_no_calls_of_it(tmp_path: Path) -> None:
+    path = make_database(tmp_path / "opencode.db", CHAT)
+    db = sqlite3.connect(path)
+    db.execute("UPDATE session SET time_created = 1500")
+    db.commit()
+    db.close()
+    session = open_session(path)
+    assert [s.record for s in session.steps] == ["msg_6"] and said_by(session, 1)[0] == "one"
 
 
 def test_a_database_with_a_write_ahead_log_is_read_whole_and_left_as_it_was(tmp_path: Path) -> None:

@@ -35,8 +35,6 @@ def items_of(tree: Tree, leaf: str | None) -> tuple[list[Item], dict[str, tuple[
         boundary = path[at]
         first = first_kept(tree, path, boundary)
         kept = path[first:at] if first is not None else []
-        if "systemMessage" in boundary.data:
-            kept = [entry for entry in kept if entry.role != "system"]
         gone = path[: first if first is not None else at]
         left = {entry.id: ("boundary", f"behind the compaction at line {boundary.line}") for entry in gone}
         out.append(Item(boundary.id, "user", [text_block(summary_text(boundary))], None, "", "summary", "compaction"))
