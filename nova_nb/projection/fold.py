@@ -41,7 +41,8 @@ def runs(messages: Sequence[Message], ids: Collection[str]) -> list[list[str]]:
     out: list[list[str]] = []
     left = set(ids)
     while left:
-        run = widen(messages, {next(s for m in messages for p in m for s in p.sources if s in left)})
+        first = next((s for m in messages for p in m for s in p.sources if s in left), None)
+        run = widen(messages, left if first is None else {first})
         out.append(run)
         left -= set(run)
     return out
