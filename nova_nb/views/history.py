@@ -188,7 +188,9 @@ class History:
                 self._block(row, event.role, block)
         else:
             name, sentence = tell(event)
-            main = name in MAIN
+            main = name in MAIN and not (
+                isinstance(event, Note) and event.kind == "anchor"
+            )  # a reader's aid, no event of the talk
             cells: list[tuple[str, list[Block]]] = [(sentence, [])]
             if isinstance(event, CompactionBoundaryCreated):
                 cells += [("", event.content), ("", event.attachment)]

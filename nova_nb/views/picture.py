@@ -237,12 +237,13 @@ def _head(session: Session, live: bool) -> dict[str, Any]:
     log: Log = session.log
     source = log.source
     first = log.events[0] if log.events else None
+    name = source.path.replace("\\", "/").rstrip("/").rpartition("/")[2]
     lines: dict[str, int] = {}
     if source.format == "nova" and isinstance(first, SessionStarted):
         s = settings_of(log)
         lines = {"window": s.window_tokens, "soft": s.soft_line, "hard": s.hard_line}
     return {
-        "name": visible(source.path.replace("\\", "/").rstrip("/").rpartition("/")[2]),
+        "name": visible(source.session_id if name in ("", "log.jsonl") and source.session_id else name),
         "session": visible(source.session_id),
         "format": source.format,
         "version": visible(source.agent_version or ""),
