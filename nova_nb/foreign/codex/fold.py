@@ -258,7 +258,6 @@ class Fold:
         id = self.build.unique(f"L{row.line}", row.line)
         self.build.add(BranchSelected(id=id, at=row.at, leaf=leaf, reason="thread_rolled_back"), self._line(row))
         self.build.last = leaf
-        self.turns.rolled_back()
 
     # turns
 

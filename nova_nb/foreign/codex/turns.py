@@ -63,9 +63,6 @@ class Turns:
         self._calls.discard(call)
         self._asked = self._asked or words
 
-    def rolled_back(self) -> None:
-        self.open = self._asked = False
-
     def unanswered(self) -> bool:
         """At the begin of a turn: whether the words before it were sent and got no answer. Begins the turn."""
         sent = self._asked and not self.open and not self._calls
