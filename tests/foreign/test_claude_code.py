@@ -152,7 +152,10 @@ def test_kept_messages_that_are_in_no_row_are_left_out(path: Path) -> None:
 
 def test_a_boundary_with_a_dead_link_is_crossed_by_what_it_kept(path: Path) -> None:
     rows = compacted(preservedMessages=KEPT)
-    rows.rows[-1]["logicalParentUuid"] = "never-written"
+    boundary = rows.rows.pop()
+    rows.user("x1", "a turn that was rewound", "a1")
+    rows.rows.append(boundary | {"logicalParentUuid": "never-written"})
+    rows.last = "c1"
     rows.summary("k1")
     session = opened(rows, path)
     assert session.format.reachable(session.log) == ["u1", "a1", "u2", "a2", "k1"]
@@ -250,6 +253,10 @@ def test_an_error_text_is_no_leaf_and_not_sent_but_the_clients_own_answer_is(pat
     assert [alternative.policy for alternative in session.leaf.alternatives] == ["last-row"]
     assert words(session) == [("user", "go"), ("assistant", "No response requested."), ("user", "again")]
     assert session.steps == ()
+    rows.user("u3", "once more")
+    session = opened(rows, path)
+    assert words(session)[2:] == [("user", "again\n", "once more")]
+    assert session.projection().left["e1"][0] == "projection"
 
 
 def test_what_a_refusal_took_back_is_not_sent(path: Path) -> None:
@@ -348,12 +355,15 @@ def test_subagents_are_found_in_each_layout_and_stay_out_of_the_main_request(tmp
     if layout != "inline":
         side.rows[0]["timestamp"] = side.rows[1]["timestamp"] = rows.rows[1]["timestamp"].replace(".000", ".500")
         side.write(tmp_path / {"beside": "agent-ag1.jsonl", "folder": f"{SESSION}/subagents/agent-ag1.jsonl"}[layout])
+    other = Rows(session="99999999-0000-4000-8000-000000000000")
+    subagent(other, "o")
+    other.write(tmp_path / "agent-other.jsonl")
     session = nova.open_session(rows.write(tmp_path / f"{SESSION}.jsonl"))
     assert [step.kind for step in session.steps] == ["main", "subagent", "main"]
     assert words(session, 2) == [("user", "find it")]
     assert words(session) == [("user", "go"), ("assistant", "c1"), ("user", ("c1", "found")), ("assistant", "done")]
     if layout != "inline":
-        (listed,) = [info for info in nova.list_sessions(tmp_path) if info.parent]
+        (listed,) = [info for info in nova.list_sessions(tmp_path) if info.parent == SESSION]
         assert (listed.session_id, listed.parent) == ("agent-ag1", SESSION)
         alone = nova.open_session(listed.path)
         assert [step.kind for step in alone.steps] == ["subagent"]

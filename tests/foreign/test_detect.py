@@ -48,6 +48,7 @@ def test_what_is_no_session(tmp_path: Path, data: bytes) -> None:
 
 def test_a_folder_without_a_session(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("nothing here")
+    (tmp_path / "prices.jsonl").write_text('{"price": 1}\n')
     assert refused(tmp_path).startswith("this is a folder without a session in it; ")
 
 
