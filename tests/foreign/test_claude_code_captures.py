@@ -144,6 +144,13 @@ def test_requests_of_the_newest_version_are_recorded() -> None:
     assert request.body["max_tokens"] == 32000
 
 
+def test_a_resume_of_the_newest_version_goes_on_from_the_last_request_byte_for_byte() -> None:
+    for name in SCENARIOS["claude-code-2.1.332"]:
+        session = opened(shared(f"authentic/claude-code-2.1.332/{name}"))
+        last = [step.number for step in session.steps if step.kind == "main"][-1]
+        assert session.request(last).diff(session.request()).extends, name
+
+
 def test_a_prompt_that_no_file_holds_is_listed_as_a_step_that_lacks_it() -> None:
     session = opened(shared("authentic/claude-code-2.0.77/S5-kill9"))
     lost = [step for step in session.steps if step.kind == "main"][8]

@@ -166,14 +166,17 @@ def rebuild(log: Log, step: int) -> Projection:
 
 
 def _next(story: Story, log: Log) -> Projection:
-    """What the next request would carry: one made by a process that resumes the session."""
+    """What the next request would carry: one made by a process that resumes the session, under the latest known prompt."""
     t = story.transcript
     at = _position(log, leaf(log).record)
     if at is None:
         return Projection([])
     limit = len(t.rows)
     since = story.since(limit)
-    return _worded(story, story.branch(_last_below(t, at), limit, since), at, limit, since, story.missing(at))
+    made = _worded(story, story.branch(_last_below(t, at), limit, since), at, limit, since, story.missing(at))
+    latest = next(reversed(story.recorded.sent.values()), None)
+    system, tools = (None, None) if latest is None else prompt(story.recorded, latest)[:2]
+    return Projection(made.pieces, system, tools, made.unknown, made.left)
 
 
 def _worded(story: Story, events: list[Event], at: int | None, limit: int, since: int, unknown: tuple[str, ...]) -> Projection:
