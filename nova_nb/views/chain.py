@@ -67,6 +67,8 @@ def branches(history: History, leaf: str | None, reachable: Iterable[str] = ()) 
         while children.get(line[-1], [-1])[0] > line[-1]:
             line.append(children[line[-1]][0])
         placed.update(line)
+        if all(history.rows["who"][r] == "record" for r in line):
+            continue  # records that hang beside the path are no branch of the conversation
         side = "sidechain" in history.rows["flags"][row].split()
         start = above if 0 <= above < row else row
         lane = next((k for k in range(1, len(taken) + 1) if taken[k] < start), len(taken) + 1)
