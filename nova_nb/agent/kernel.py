@@ -31,6 +31,7 @@ from .loop import turn
 from .permissions import Ask, Policy, asker
 from .prompt import system_blocks
 from .run import Run
+from .state import restore
 from .tools import EIGHT, Tool
 from .workspace import READ_CHARS, Workspace
 
@@ -131,6 +132,7 @@ class AgentKernel:
             raise
         kernel = cls.__new__(cls)
         kernel._assemble(live, root, answers, policy, permission)
+        restore(kernel.agent)
         return kernel
 
     def _assemble(self, live: LiveLog, root: Path, model: Model, settings: ContextSettings, permission: Policy) -> None:

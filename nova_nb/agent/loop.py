@@ -25,6 +25,7 @@ from .agent import Agent
 from .answer import Answer
 from .compact import compact
 from .permissions import PermissionRequest
+from .state import checkpoint
 from .tools import Result
 
 MAX_STEPS = 200
@@ -154,6 +155,7 @@ async def run_calls(agent: Agent, calls: list[Block], cut: bool = False) -> None
     finally:
         if results:
             keep_results(agent, calls, results, exempt)
+    checkpoint(agent, calls)
 
 
 async def run_tool(agent: Agent, call: Block) -> Result:

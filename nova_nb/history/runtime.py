@@ -37,10 +37,11 @@ class RuntimeState(msgspec.Struct, frozen=True, omit_defaults=True):
     """names of tools used, in the order of their first use"""
     mode: str = ""
     cwd: str = ""
+    """the working directory, relative to the workspace where it lies inside ("." is the workspace)"""
     branch: str = ""
     """git branch, or the commit of a detached head"""
     worktree: str = ""
-    """the directory of the git worktree"""
+    """the directory of the git worktree, in the same way"""
     skills: tuple[str, ...] = ()
     permissions: tuple[str, ...] = ()
     """what the person allowed for this session"""
@@ -78,8 +79,11 @@ def file_read(path: Path, workspace: Path) -> FileRead:
     """The mark of a file that is being read. Raises OSError when it cannot be."""
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    name = str(path.relative_to(workspace)) if path.is_relative_to(workspace) else str(path)
-    return FileRead(name, digest, path.stat().st_size)
+    return FileRead(_name(path, workspace), digest, path.stat().st_size)
+
+
+def _name(path: Path, workspace: Path) -> str:
+    return str(path.relative_to(workspace)) if path.is_relative_to(workspace) else str(path)
 
 
 def git_place(directory: Path) -> tuple[str, str]:
@@ -98,10 +102,11 @@ def git_place(directory: Path) -> tuple[str, str]:
     return "", ""
 
 
-def here(state: RuntimeState, cwd: Path) -> RuntimeState:
+def here(state: RuntimeState, cwd: Path, workspace: Path) -> RuntimeState:
     """The state with the directory, branch and worktree as they are at `cwd`."""
     branch, worktree = git_place(cwd)
-    return msgspec.structs.replace(state, cwd=str(cwd), branch=branch, worktree=worktree)
+    place = _name(Path(worktree), workspace) if worktree else ""
+    return msgspec.structs.replace(state, cwd=_name(cwd, workspace), branch=branch, worktree=place)
 
 
 def recorded(events: Iterable[Event]) -> RuntimeState | None:
@@ -120,28 +125,29 @@ def checkpoint(live: LiveLog, state: RuntimeState) -> Event | None:
     """Append the state when it differs from the last checkpoint; returns the event, or None when nothing changed."""
     if state == recorded(live.events):
         return None
-    return live.append(RuntimeStateCheckpointed(id=live.new_id("r"), at=live.now(), state=msgspec.to_builtins(state)))
+    values = msgspec.json.decode(msgspec.json.encode(state))  # lists, as it will be read back
+    return live.append(RuntimeStateCheckpointed(id=live.new_id("k"), at=live.now(), state=values))
 
 
 def differences(state: RuntimeState, workspace: Path) -> list[Difference]:
     """What is no longer as the checkpoint has it: directory, worktree and branch, and each file read last."""
     out: list[Difference] = []
-    cwd = Path(state.cwd) if state.cwd else workspace
-    if state.cwd and not cwd.is_dir():
+    cwd = workspace / state.cwd
+    if not cwd.is_dir():
         out.append(Difference("cwd", "", state.cwd, ""))
     elif state.branch or state.worktree:
-        branch, worktree = git_place(cwd)
-        if state.worktree != worktree:
-            out.append(Difference("worktree", "", state.worktree, worktree))
-        elif state.branch != branch:
-            out.append(Difference("branch", "", state.branch, branch))
+        now = here(state, cwd, workspace)
+        if state.worktree != now.worktree:
+            out.append(Difference("worktree", "", state.worktree, now.worktree))
+        elif state.branch != now.branch:
+            out.append(Difference("branch", "", state.branch, now.branch))
     for file in state.files:
         try:
-            now = file_read(workspace / file.path, workspace).sha256
+            digest = file_read(workspace / file.path, workspace).sha256
         except OSError:
-            now = ""
-        if file.sha256 and now != file.sha256:
-            out.append(Difference("file", file.path, file.sha256[:12], now[:12]))
+            digest = ""
+        if file.sha256 and digest != file.sha256:
+            out.append(Difference("file", file.path, file.sha256[:12], digest[:12]))
     return out
 
 

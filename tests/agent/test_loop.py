@@ -38,7 +38,8 @@ async def test_a_turn_records_each_fact_before_what_rests_on_it(make):
     assert (answer.steps, answer.tool_calls, answer.usage) == (2, 1, Usage(input=200, output=20))
     assert kinds(kernel) == [
         "SessionStarted", "MessageAppended:person", "PromptSet", "RequestSent:main", "MessageAppended:model", "ReplyReceived",
-        "ToolStarted", "MessageAppended:tool", "RequestSent:main", "MessageAppended:model", "ReplyReceived",
+        "ToolStarted", "MessageAppended:tool", "RuntimeStateCheckpointed",
+        "RequestSent:main", "MessageAppended:model", "ReplyReceived",
     ]  # fmt: skip
 
 

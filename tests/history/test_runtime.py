@@ -57,7 +57,7 @@ def test_what_changed_since_is_one_event_and_said_once(tmp_path):
     (work / "a.py").write_text("one")
     (work / "b.py").write_text("two")
     live = session(tmp_path, "one")
-    state = runtime.here(RuntimeState(), work)
+    state = runtime.here(RuntimeState(), work, work)
     for name in ("a.py", "b.py"):
         state = state.with_file(runtime.file_read(work / name, work))
     runtime.checkpoint(live, state)
