@@ -146,6 +146,13 @@ class Session:
 
         return trace(self, text, regex=regex)
 
+    @cached_property
+    def facts(self) -> Any:
+        """What the diagnosis looks at, gathered once: see `nova_nb.diagnosis.facts.Facts`."""
+        from .diagnosis.facts import gather
+
+        return gather(self)
+
     def why_forgot(self, text: str, regex: bool = False) -> Any:
         """Why a text is not in the latest request, by the two check-lists, or that it is; see `nova_nb.diagnosis.amnesia`."""
         from .diagnosis.amnesia import why_forgot

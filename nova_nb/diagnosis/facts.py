@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import itertools
 import statistics
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..foreign.base import Step
 from ..foreign.claude_code.chain import Transcript
@@ -28,6 +29,21 @@ from .report import Counts, Finding, LeafChoice, LeafReport
 
 if TYPE_CHECKING:
     from ..session import Session
+
+
+T = TypeVar("T")
+
+
+def once(found: Callable[[Facts], Iterable[T]]) -> Callable[[Facts], tuple[T, ...]]:
+    """What several checks ask of the same facts, worked out once and kept with them."""
+
+    def kept(facts: Facts) -> tuple[T, ...]:
+        known: dict[object, tuple[T, ...]] = facts.__dict__.setdefault("_once", {})
+        if found not in known:
+            known[found] = tuple(found(facts))
+        return known[found]
+
+    return kept
 
 
 @dataclass(frozen=True)
@@ -78,9 +94,9 @@ class Fork:
     """first rows of the other sides that hold conversation, without those that pairing brought back"""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Facts:
-    """A session as the checks see it."""
+    """A session as the checks see it; each part is worked out once, when it is first asked for."""
 
     session: Session
     leaf: LeafReport
@@ -104,12 +120,25 @@ class Facts:
         return frozenset(self.path)
 
     @cached_property
+    def order(self) -> dict[int, int]:
+        """Place of each reachable record on the branch."""
+        return {i: n for n, i in enumerate(self.path)}
+
+    @cached_property
     def transcript(self) -> Transcript | None:
         """The rows of a Claude Code file; None for other agents."""
         native = self.log.native
         return native if isinstance(native, Transcript) else None
 
     # -- rows --------------------------------------------------------------------------------------
+
+    def on_line(self, line: int) -> range:
+        """Positions of the rows of a physical line."""
+        return range(bisect_left(self.log.lines, line), bisect_right(self.log.lines, line))
+
+    def spoken_between(self, after: int, before: int) -> tuple[int, ...]:
+        """Conversation records strictly between two positions of the file."""
+        return self.conversation[bisect_right(self.conversation, after) : bisect_left(self.conversation, before)]
 
     def ids(self, positions: Iterable[int]) -> tuple[str, ...]:
         return tuple(record_id(self.events[i].id) for i in positions)
@@ -177,11 +206,11 @@ class Facts:
         forks = []
         on = self.links
         for at, rows in self.children.items():
-            if at == -1:
-                continue
             taken = [i for i in rows if i in on]
+            if at == -1 or not taken:
+                continue
             others = tuple(i for i in rows if i not in on and self.speaks_below(i))
-            if taken and others:
+            if others:
                 forks.append(Fork(at, taken[0], others))
         return sorted(forks, key=lambda fork: fork.taken)
 
@@ -229,11 +258,13 @@ class Facts:
     @cached_property
     def answers(self) -> tuple[Answer, ...]:
         """Answered main calls on the active branch with recorded usage, in its order."""
-        order = {i: n for n, i in enumerate(self.path)}
+        order = self.order
         sums = [0]
         for i in self.path:
             sums.append(sums[-1] + self.chars[i])
         attached = [i for i, e in enumerate(self.events) if isinstance(e, ForeignRow) and self.chars[i] and not self.side(i)]
+        beside = list(itertools.accumulate((self.chars[i] for i in attached), initial=0))
+        starts: dict[int, int] = {}
         out = []
         for step in self.session.steps:
             first = self.log.index.get(step.record or "")
@@ -242,14 +273,16 @@ class Facts:
             event = self.message(first)
             group = event.group if event is not None else None
             rows = tuple(i for i in self._rows_of(group) if i in order) if group else (first,)
-            since = max((b for b in self.boundaries if b < first), default=-1)
+            epoch = bisect_left(self.boundaries, first)
+            since = self.boundaries[epoch - 1] if epoch else -1
             n = order[first]
-            start = next((k for k, i in enumerate(self.path[:n]) if i > since), n)
+            if since not in starts:
+                starts[since] = next((k for k, i in enumerate(self.path) if i > since), n)
+            start = min(starts[since], n)
             spoke = next((k for k in range(n - 1, start - 1, -1) if self.person(self.path[k])), start)
-            extra = sum(self.chars[i] for i in attached if since < i < first)
+            extra = beside[bisect_left(attached, first)] - beside[bisect_right(attached, since)]
             kept = getattr(self.events[since], "kept", []) if since >= 0 else []
             extra += sum(self.chars[self.position[k]] for k in kept if k in self.position)
-            epoch = sum(b < first for b in self.boundaries)
             at = self.seconds(first)
             out.append(Answer(step, rows, at, step.usage, epoch, sums[n] - sums[start] + extra, sums[n] - sums[spoke]))
         return tuple(out)
@@ -289,8 +322,15 @@ class Facts:
                 yield before, now
 
 
+GROWTH_TOKENS, GROWTH_SHARE = 1_500, 0.5
+"""A call's growth agrees with its rows when it is off by less than the larger of these."""
+AGREE = 0.5
+"""Part of the calls whose growth must agree with their rows; else the counts are of something else, and no witness."""
+
+
 def fit(answers: Sequence[Answer]) -> Witness | None:
-    """Rate and fixed part, by medians, so that a call that carried less than the log says does not move them."""
+    """Rate and fixed part, by medians, so that a call that carried less than the log says does not move them. None with too
+    few calls, or where the counts do not follow the rows."""
     pairs = [
         (now.chars - before.chars, now.context - before.context)
         for before, now in itertools.pairwise(answers)
@@ -300,6 +340,9 @@ def fit(answers: Sequence[Answer]) -> Witness | None:
     if len(rates) < 2:
         return None
     rate = min(max(statistics.median(rates), 1.0), 8.0)
+    follow = sum(abs(tokens - chars / rate) <= max(GROWTH_TOKENS, GROWTH_SHARE * abs(chars) / rate) for chars, tokens in pairs)
+    if follow < AGREE * len(pairs):
+        return None
     fixed = statistics.median(a.context - a.chars / rate for a in answers)
     return Witness(rate, max(fixed, 0.0), len(answers))
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from ..errors import UsageError
 from ..history.events import (
     Block,
+    BranchSelected,
     CompactionBoundaryCreated,
     ForeignRow,
     MessageAppended,
@@ -27,7 +29,6 @@ from ..history.events import (
 )
 from ..history.log import record_id
 from ..projection.pieces import Piece, Projection
-from .facts import gather
 from .stored import read_stored, stored_files
 from .unseen import Unseen, unseen
 
@@ -130,12 +131,14 @@ def finder(text: str, regex: bool = False) -> Finder:
                 f"{text!r} is no regular expression ({error}); without regex=True it is taken literally"
             ) from error
     else:
-        pattern = re.compile(r"\s+".join(re.escape(word) for word in unicodedata.normalize("NFC", text).split()))
+        words = unicodedata.normalize("NFC", text).split()
+        needle = max(words, key=len)
+        pattern = re.compile(r"\s+".join(map(re.escape, words)))
 
     def found(haystack: str) -> bool:
         if not haystack.isascii() and not unicodedata.is_normalized("NFC", haystack):
             haystack = unicodedata.normalize("NFC", haystack)
-        return pattern.search(haystack) is not None
+        return (regex or needle in haystack) and pattern.search(haystack) is not None
 
     return found
 
@@ -169,10 +172,12 @@ def trace(session: Session, text: str, *, regex: bool = False) -> Trace:
     words = None if regex else _content_words(text)
     steps = session.steps
     fates: list[StepFate] = []
-    ruled_out = list(unseen(gather(session))) if mentions else []
-    disturbed = _disturbances(session, steps, mentions) | {u.step - 1 for u in ruled_out}
+    ruled_out = list(unseen(session.facts)) if mentions else []
+    moved, said = _disturbances(session, steps, mentions)
+    moved |= {u.step - 1 for u in ruled_out}
     for n, step in enumerate(steps):
-        if n in disturbed or n == 0 or steps[n - 1].kind != step.kind:
+        # A text that is whole in a request stays so while the request only grows, however often it is said again.
+        if n == 0 or n in moved or steps[n - 1].kind != step.kind or (n in said and fates[-1].state != "whole"):
             hidden = frozenset(id for u in ruled_out if step.kind == "main" and u.step <= step.number for id in u.events)
             fates.append(_fate(step, session.projection(step.number), found, mentions, words, hidden, session))
         else:
@@ -200,37 +205,42 @@ def _mentions(session: Session, found: Finder) -> list[int]:
     return out
 
 
-def _disturbances(session: Session, steps: Sequence[Step], mentions: list[int]) -> set[int]:
-    """Steps at which the state can differ from the step before: after a mention, a boundary, a commit, or where the
-    log does not simply go on. Between those a request only grows by records without the text."""
+GROWING = frozenset({"claude-code", "codex", "nova", "pi"})
+"""Agents that send a longer request each time, but for what a row of their log says. Of others every step is projected."""
+FEW = 200
+"""Up to so many calls every step is projected."""
+
+
+def _disturbances(session: Session, steps: Sequence[Step], mentions: list[int]) -> tuple[set[int], set[int]]:
+    """Indexes of steps before which the log does not simply go on (a boundary, a commit, another branch), and of steps
+    before which the text was said. At all others the state is that of the step before: the request grew by records
+    without the text."""
     log = session.log
     where = [log.index.get(step.record or "", -1) for step in steps]
-    if any(i < 0 for i in where) or len(steps) < 200:
-        return set(range(len(steps)))
-    marks = set(mentions)
+    if any(i < 0 for i in where) or len(steps) < FEW or log.source.format not in GROWING:
+        return set(range(len(steps))), set()
+    marks: list[int] = []
     previous: str | None = None
     for i, event in enumerate(log.events):
-        if isinstance(event, CompactionBoundaryCreated | ProjectionCommitted | ProjectionUndone):
-            marks.add(i)
+        if isinstance(event, CompactionBoundaryCreated | ProjectionCommitted | ProjectionUndone | BranchSelected):
+            marks.append(i)
         elif isinstance(event, ForeignRow):
-            if event.parent is None and event.kind.startswith("system/"):
-                marks.add(i)
-            if "compact" in event.kind or "rollback" in event.kind or "rolled" in event.kind:
-                marks.add(i)
+            moved = "compact" in event.kind or "rollback" in event.kind or "rolled" in event.kind
+            if moved or (event.parent is None and event.kind.startswith("system/")):
+                marks.append(i)
             previous = event.id if event.parent is not None else previous
         elif isinstance(event, MessageAppended):
             if event.role == "user" and event.parent != previous and event.origin == "person":
-                marks.add(i)
+                marks.append(i)
             previous = event.id
-    order = sorted(marks)
-    disturbed: set[int] = set()
-    at = 0
-    for n, i in enumerate(where):
-        if at < len(order) and order[at] < i:
-            disturbed.add(n)
-            while at < len(order) and order[at] < i:
-                at += 1
-    return disturbed
+    return _next_steps(where, marks), _next_steps(where, mentions)
+
+
+def _next_steps(where: list[int], positions: list[int]) -> set[int]:
+    """The first step after each position."""
+    order = sorted((i, n) for n, i in enumerate(where))
+    at = (bisect_right(order, (i, len(where))) for i in positions)
+    return {order[k][1] for k in at if k < len(order)}
 
 
 def _fate(

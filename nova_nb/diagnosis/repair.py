@@ -30,7 +30,7 @@ from pydantic import BaseModel, ConfigDict
 from ..errors import UsageError
 from ..history.events import CompactionBoundaryCreated
 from ..history.log import record_id
-from .facts import Facts, gather
+from .facts import Facts
 from .repair_check import check_copy
 from .report import Counts, diagnose
 
@@ -104,7 +104,7 @@ def repair(session: Session, out: str | os.PathLike[str]) -> Repair:
         raise UsageError(f"{source.path}: a {source.format} session cannot be repaired yet; Claude Code and Nova sessions can")
     if target.exists():
         raise UsageError(f"{target}: exists already; a repair is written to a new file, choose another name")
-    facts = gather(session)
+    facts: Facts = session.facts
     plan = _plan(facts)
     if not plan.changes:
         return Repair(path=None, changes=(), not_dared=tuple(plan.not_dared), before=facts.counts, after=None)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..history.log import record_id
-from .facts import Facts, gather
+from .facts import Facts
 from .report import Counts, diagnose
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def check_copy(facts: Facts, path: Path) -> tuple[Counts, str | None]:
     """The counts of the copy, and why it is not better, or None."""
     format = facts.session.format
     copy = type(facts.session)(format.read(path), format)
-    after = gather(copy)
+    after: Facts = copy.facts
     before, now = facts.counts, after.counts
     wrong = None
     if (now.reachable or 0) < (before.reachable or 0):

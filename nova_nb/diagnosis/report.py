@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 if TYPE_CHECKING:
     from ..session import Session
+    from .facts import Facts
 
 Layer = Literal[
     "log",
@@ -185,9 +186,8 @@ _ORDER = {"cause": 0, "symptom": 1, "note": 2}
 def diagnose(session: Session) -> Diagnosis:
     """Run every check on the session. Pure: reads the session, changes nothing."""
     from .checks import CHECKS
-    from .facts import gather
 
-    facts = gather(session)
+    facts: Facts = session.facts
     findings = [finding for check in CHECKS for finding in check(facts)]
     findings.sort(key=lambda f: (_ORDER[f.role], f.lines[:1] or (0,), f.code))
     source = session.log.source

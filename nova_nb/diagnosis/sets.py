@@ -9,6 +9,8 @@ Records are conversation records (user and assistant rows, results included), ea
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -84,6 +86,7 @@ def four_sets(session: Session, step: int | None = None) -> Sets:
     left_out: dict[str, tuple[Reason, ...]] = {}
     sent_at = None if step is None else log.index.get(session.steps[step - 1].record or "")
     why = _Unreachable(log, reachable)
+    boundaries = _boundaries(log)
     for id in on_disk:
         if id not in sources:
             given = projection.left.get(id)
@@ -92,7 +95,7 @@ def four_sets(session: Session, step: int | None = None) -> Sets:
             elif given is not None:
                 left_out[id] = (Reason(given[0], given[1], record_id(id), log.line(id)),)
             elif id in reachable:
-                left_out[id] = behind(log, id, sent_at)
+                left_out[id] = behind(log, id, sent_at, boundaries)
             else:
                 left_out[id] = why.reasons(id)
     _follow_results(log, left_out)
@@ -126,14 +129,18 @@ def _blocks(log: Log, id: str) -> list[Block]:
     return event.content if isinstance(event, MessageAppended) else []
 
 
-def behind(log: Log, id: str, before: int | None = None) -> tuple[Reason, ...]:
+def _boundaries(log: Log) -> list[int]:
+    return [i for i, event in enumerate(log.events) if isinstance(event, CompactionBoundaryCreated)]
+
+
+def behind(log: Log, id: str, before: int | None = None, boundaries: Sequence[int] | None = None) -> tuple[Reason, ...]:
     """Reasons for a record that is on the branch: each compaction after it and before position `before`, the first one first."""
     reasons: list[Reason] = []
-    for i in range(log.index[id] + 1, len(log.events) if before is None else before):
-        event = log.events[i]
-        if isinstance(event, CompactionBoundaryCreated):
-            what = "behind the compaction" if not reasons else "and its summary is behind the compaction"
-            reasons.append(Reason("boundary", f"{what} at line {log.lines[i]}", record_id(event.id), log.lines[i]))
+    boundaries = _boundaries(log) if boundaries is None else boundaries
+    end = len(log.events) if before is None else before
+    for i in boundaries[bisect_right(boundaries, log.index[id]) : bisect_left(boundaries, end)]:
+        what = "behind the compaction" if not reasons else "and its summary is behind the compaction"
+        reasons.append(Reason("boundary", f"{what} at line {log.lines[i]}", record_id(log.events[i].id), log.lines[i]))
     return tuple(reasons) or (
         Reason("projection", "the agent's rules do not send it", record_id(id), log.line(id), "inferred"),
     )

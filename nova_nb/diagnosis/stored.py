@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 NAMED = re.compile(r"(?:saved to|[Ff]ull output(?: see)?):? ?(?P<path>(?:/|[A-Za-z]:\\|\$TMPDIR/)[^\s\]\)\"<>]+)")
 """How the placeholders of the known agents name the file (Claude Code, opencode, pi, Gemini CLI, OpenHands, Nova)."""
 
+MARKS = ("saved to", "ull output")
+"""One of these stands in every text that `NAMED` finds: looking for them first is many times faster."""
+
 FOLDERS = ("tool-results", "tool-output", "tool-outputs", "observations", "spilled-tmp")
 MOST_FILES = 5_000
 """Files that are listed in a session's own folders."""
@@ -35,7 +38,8 @@ def placeholders(session: Session) -> Iterator[tuple[int, str]]:
         elif isinstance(event, MessageAppended):
             for block in event.content:
                 if block.get("type") == "tool_result":
-                    found = NAMED.search(result_text(block.get("content")))
+                    text = result_text(block.get("content"))
+                    found = NAMED.search(text) if any(mark in text for mark in MARKS) else None
                     if found:
                         yield i, found["path"].rstrip(".,;")
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..facts import Facts
+from ..facts import Facts, once
 from ..report import Finding
 from ..stored import base_name, result_text
 
@@ -77,17 +77,22 @@ def _size(facts: Facts, path: str) -> int | None:
     return None
 
 
-def _failed_reads(facts: Facts, since: int, path: str) -> list[int]:
-    """Later calls on this path whose result is an error, with that result."""
-    rows: list[int] = []
-    calls: dict[str, int] = {}
+@once
+def _failed(facts: Facts) -> Iterator[tuple[str, int, int]]:
+    """(input, position of the call, position of the result) of each call whose result is an error."""
+    wrong: dict[str, int] = {}
     for i in facts.conversation:
         event = facts.message(i)
-        if i <= since or event is None:
-            continue
-        for block in event.content:
-            if block.get("type") == "tool_use" and path in str(block.get("input")):
-                calls[str(block.get("id"))] = i
-            elif block.get("type") == "tool_result" and block.get("is_error") and block.get("tool_use_id") in calls:
-                rows += [calls[str(block["tool_use_id"])], i]
-    return rows
+        for block in event.content if event is not None else ():
+            if block.get("type") == "tool_result" and block.get("is_error"):
+                wrong[str(block.get("tool_use_id"))] = i
+    for i in facts.conversation if wrong else ():
+        event = facts.message(i)
+        for block in event.content if event is not None else ():
+            if block.get("type") == "tool_use" and (result := wrong.get(str(block.get("id")))) is not None:
+                yield str(block.get("input")), i, result
+
+
+def _failed_reads(facts: Facts, since: int, path: str) -> list[int]:
+    """Later calls on this path whose result is an error, with that result."""
+    return [i for text, call, result in _failed(facts) if call > since and path in text for i in (call, result)]

@@ -151,17 +151,17 @@ def replayed_from_before(facts: Facts) -> Iterator[Finding]:
         return
     leaf = facts.path[-1]
     again = [i for i in range(len(facts.events)) if record_id(facts.events[i].id) != facts.events[i].id]
+    if not again:
+        return
+    joined = {facts.parent(i) for i in facts.path}
     for b in facts.boundaries:
         copies = [i for i in again if i > b and facts.position[record_id(facts.events[i].id)] < b]
-        passed = [x for x in facts.boundaries if b <= x < leaf and not _on_branch(facts, x)]
+        passed = [x for x in facts.boundaries if b <= x < leaf and not _on_branch(facts, x, joined)]
         if not copies or not passed:
             continue
-        lost = [i for i in facts.conversation if b < i < leaf and i not in facts.reachable and i not in again]
-        stray = [
-            i
-            for i in range(copies[-1] + 1, len(facts.events))
-            if facts.parent(i) in {record_id(facts.events[k].id) for k in copies}
-        ]
+        ids = {record_id(facts.events[i].id) for i in copies}
+        lost = [i for i in facts.spoken_between(b, leaf) if i not in facts.reachable and i not in again]
+        stray = [i for i in range(copies[-1] + 1, len(facts.events)) if facts.parent(i) in ids]
         child = [i for i in facts.path if i > copies[-1] and i not in again][:1]
         rows = [copies[0], copies[-1], *stray[:1], *[x for x in passed if x > copies[-1]][:1], *child]
         yield facts.finding(
@@ -179,8 +179,8 @@ def replayed_from_before(facts: Facts) -> Iterator[Finding]:
         return
 
 
-def _on_branch(facts: Facts, b: int) -> bool:
+def _on_branch(facts: Facts, b: int, joined: set[str | None]) -> bool:
     """Whether the active branch goes through a boundary: some reachable row hangs from it or from its summary."""
     id = record_id(facts.events[b].id)
     row = facts.summary_of(b)
-    return (row is not None and row in facts.reachable) or any(facts.parent(i) == id for i in facts.path)
+    return (row is not None and row in facts.reachable) or id in joined

@@ -53,7 +53,7 @@ def _automatic(facts: Facts, b: int) -> bool:
 
 def _refill(facts: Facts, since: int, b: int) -> tuple[str, int] | None:
     """What call gave the largest result between two boundaries, if it makes up most of what stood there."""
-    rows = [i for i in facts.conversation if since < i < b and not facts.side(i)]
+    rows = [i for i in facts.spoken_between(since, b) if not facts.side(i)]
     total = sum(facts.chars[i] for i in rows)
     if not rows or (since >= 0 and len(rows) > MOST_ROWS):
         return None

@@ -33,7 +33,7 @@ def prefix_broke(facts: Facts) -> Iterator[Finding]:
             continue
         if before.step.model != now.step.model or missed < max(LEAST_TOKENS, SHARE * cached) or not before.usage.cache_read:
             continue
-        if any(before.rows[-1] < i < now.rows[0] for i in facts.conversation if i not in facts.reachable):
+        if any(i not in facts.reachable for i in facts.spoken_between(before.rows[-1], now.rows[0])):
             continue  # another request was made in between, on another branch
         reason = _explained(facts, before, now)
         what = (
@@ -62,8 +62,9 @@ def _explained(facts: Facts, before: Answer, now: Answer) -> str | None:
             ("attachment/", "mode", "permission-mode", "system/microcompact")
         ):
             return f"a row at line {facts.log.lines[i]} ({event.kind}) changed what is put in"
-    turn = [i for i in facts.path if i < now.rows[0]][-60:]
-    if facts.person(turn[-1]) and any(_thinks(facts, i) for i in turn):
+    n = facts.order[now.rows[0]]
+    turn = facts.path[max(n - 60, 0) : n]
+    if turn and facts.person(turn[-1]) and any(_thinks(facts, i) for i in turn):
         return "the thinking of the turn before is dropped when the person speaks, which moves all after it"
     return None
 

@@ -39,7 +39,7 @@ def damaged_lines(facts: Facts) -> Iterator[Finding]:
             role="note" if at_end or damage.kind == "not-utf8" else "cause",
             certainty="recorded",
             fate="never-written" if at_end else "lost" if lost else "intact",
-            records=facts.ids(i for i, line in enumerate(facts.log.lines) if line == damage.line),
+            records=facts.ids(facts.on_line(damage.line)),
             lines=(damage.line,),
             message=f"line {damage.line} {_SAY.get(damage.kind, damage.message)}{rescued}",
             remedy="nothing that was acknowledged is missing"

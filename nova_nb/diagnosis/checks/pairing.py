@@ -46,20 +46,23 @@ HOSTED = frozenset({"image_generation_call", "tool_search_call", "web_search_cal
 def call_without_result(facts: Facts) -> Iterator[Finding]:
     """A call that was never answered although the log goes on after it."""
     answered = _ids(facts, "tool_result", "tool_use_id")
-    for i in facts.path:
+    seen = Counter(
+        id for i in facts.path if (event := facts.message(i)) is not None for id in {b.get("id") for b in event.content}
+    )
+    for n, i in enumerate(facts.path):
         event = facts.message(i)
         if event is None:
             continue
         open_calls = [b for b in event.content if b.get("type") == "tool_use" and str(b.get("id")) not in answered]
         calls = [b for b in open_calls if b.get("name") not in HOSTED]
-        if not calls or _twin(facts, i, calls[0]):
-            continue
+        if not calls or seen[calls[0].get("id")] > 1:
+            continue  # see `repeated_id`
         names = ", ".join(str(block.get("name")) for block in calls)
         group = set(facts.groups.get(event.group, [i])) if event.group else {i}
-        after = [k for k in facts.path if k > i and k not in group]
+        after = next((k for m in range(n + 1, len(facts.path)) if (k := facts.path[m]) not in group), None)
         if event.meta.get("stop_reason") in ("error", "aborted"):
             continue  # an answer that broke off: its agent leaves it out of every request
-        if not after:
+        if after is None:
             yield facts.finding(
                 "pending-call", "pairing", "note", [i],
                 f"the call of {names} at line {facts.log.lines[i]} has no result yet and nothing follows it: it may be "
@@ -74,18 +77,10 @@ def call_without_result(facts: Facts) -> Iterator[Finding]:
             yield facts.finding(
                 "call-without-result", "pairing", "cause", [i],
                 f"the call of {names} at line {facts.log.lines[i]} has no result although the log goes on at line "
-                f"{facts.log.lines[after[0]]}: the process ended in between, and whether the call took effect is unknown",
+                f"{facts.log.lines[after]}: the process ended in between, and whether the call took effect is unknown",
                 fate="never-written",
                 remedy="look at what it would have changed before running it again; do not invent a result",
             )  # fmt: skip
-
-
-def _twin(facts: Facts, i: int, block: dict[str, object]) -> bool:
-    """Whether the same id stands in another row as well (see `repeated_id`)."""
-    return any(
-        k != i and (event := facts.message(k)) is not None and any(b.get("id") == block.get("id") for b in event.content)
-        for k in facts.path
-    )
 
 
 def result_without_call(facts: Facts) -> Iterator[Finding]:

@@ -6,11 +6,13 @@ of whether a request carried what the log holds. Without that witness a structur
 
 from __future__ import annotations
 
+import itertools
+from bisect import bisect_left
 from collections.abc import Iterator
 
 from ...history.events import ForeignRow, ProjectionCommitted
 from ...projection.pieces import block_chars
-from ..facts import Answer, Facts
+from ..facts import Answer, Facts, once
 from ..report import Finding
 
 NOISE_TOKENS = 1_200
@@ -18,6 +20,7 @@ NOISE_TOKENS = 1_200
 NOISE_SHARE = 0.08
 
 
+@once
 def falls(facts: Facts) -> Iterator[tuple[Answer, Answer]]:
     """Calls whose counted input is smaller than the call's before, with no boundary between them, beyond noise and beyond
     what dropping the thinking of the last turn explains."""
@@ -32,6 +35,7 @@ COUNTED = frozenset({"claude-code", "codex", "gemini", "nova", "opencode", "pi"}
 """Agents whose usage figures were checked against what they sent; of others the count is no witness."""
 
 
+@once
 def shortfalls(facts: Facts) -> Iterator[tuple[Answer, Answer]]:
     """Falls to well below what the log's own rules give for the request. A single count that jumps up is none."""
     witness = facts.witness
@@ -51,14 +55,15 @@ def _by_the_rules(facts: Facts, before: Answer, now: Answer) -> bool:
 
 def _thinking(facts: Facts, before: Answer, now: Answer) -> float:
     """Tokens of thinking that lawfully leave when the person speaks again: that of the turn before, as stored or as counted."""
-    n = facts.path.index(now.rows[0])
+    n = facts.order[now.rows[0]]
     if not facts.person(facts.path[n - 1]):
         return 0.0
     start = next((k for k in range(n - 2, -1, -1) if facts.person(facts.path[k])), 0)
     turn = facts.path[start : n - 1]
     stored = sum(block_chars(b) for i in turn if (m := facts.message(i)) for b in m.content if b.get("type") == "thinking")
     rate = facts.witness.rate if facts.witness else 3.5
-    rows = [a for a in facts.answers if start <= facts.path.index(a.rows[0]) < n]
+    first = bisect_left(facts.answers, start, key=lambda a: facts.order[a.rows[0]])
+    rows = itertools.takewhile(lambda a: facts.order[a.rows[0]] < n, facts.answers[first : first + n - start])
     hidden = sum(max(0.0, a.usage.output - sum(facts.chars[i] for i in a.rows) / rate) for a in rows)
     return max(stored / rate, hidden)
 
@@ -178,9 +183,15 @@ def input_shrinks(facts: Facts) -> Iterator[Finding]:
         )  # fmt: skip
 
 
+@once
+def _structural(facts: Facts) -> Iterator[Finding]:
+    for check in (elided_in_one_pass, text_on_sibling):
+        yield from (f for f in check(facts) if f.role == "cause")
+
+
 def explained(facts: Facts) -> bool:
     """Whether the structure of the log explains that a request carried less."""
-    return any(f.role == "cause" for check in (elided_in_one_pass, text_on_sibling) for f in check(facts))
+    return bool(_structural(facts))
 
 
 def _recorded_clearing(facts: Facts, before: Answer, now: Answer) -> bool:
