@@ -64,7 +64,8 @@ def _secrets(text: str) -> list[str]:
     from detect_secrets.core.scan import scan_line
     from detect_secrets.settings import transient_settings
 
-    plugins = {plugin.__name__ for plugin in get_mapping_from_secret_type_to_class().values()} - {*_BY_ENTROPY}
+    known: dict[str, type] = get_mapping_from_secret_type_to_class()
+    plugins = {plugin.__name__ for plugin in known.values()} - {*_BY_ENTROPY}
     found: set[str] = set(re.findall(r"\bsk-[A-Za-z0-9_-]{16,}", text))
     with transient_settings({"plugins_used": [{"name": name} for name in sorted(plugins)]}):
         for line in text.splitlines():

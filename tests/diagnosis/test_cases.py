@@ -70,3 +70,33 @@ def test_every_finding_names_a_line_that_a_person_can_open():
         for finding in diagnose(nova.open_session(file)).findings:
             assert finding.lines, (case.name, finding.code)
             assert all(1 <= line <= last for line in finding.lines), (case.name, finding.code)
+
+
+def test_a_result_in_the_agents_own_store_is_not_gone_because_that_store_was_temporary(tmp_path: Path):
+    case = next(path for path in CASES if path.name == "spill-in-tmp-gone")
+    text = next(case.glob("*.jsonl")).read_text()
+    assert [f.code for f in diagnose(nova.open_session(next(case.glob("*.jsonl")))).causes] == ["stored-result-gone"]
+    path = tmp_path / "copied.jsonl"
+    first = text.index("saved to: ") + len("saved to: ")
+    folder = text[first : text.index("\\n", first)].rpartition("/")[0]
+    path.write_text(
+        text.replace(folder, "/tmp/home/.claude/projects/-workspace-shop/5e551011/tool-results").replace(
+            '"is_error":true', '"is_error":false'
+        )
+    )
+    assert [f.code for f in diagnose(nova.open_session(path)).causes] == []
+
+
+def test_counts_that_do_not_follow_the_rows_are_no_witness(tmp_path: Path):
+    """Usage from another source (a proxy, a scripted server) proves nothing of what was sent."""
+    rows = [
+        json.loads(line) for line in next((CASES[0].parent / "healthy-compaction").glob("*.jsonl")).read_text().splitlines()
+    ]
+    path = tmp_path / "noise.jsonl"
+    for n, row in enumerate(rows):
+        if "usage" in row.get("message", {}):
+            row["message"]["usage"] = {"input_tokens": (n * 7_919) % 60_000 + 10, "output_tokens": 5}
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    report = diagnose(nova.open_session(path))
+    assert report.verdict == "clear"
+    assert [f.code for f in report.findings if f.role != "note"] == []

@@ -19,6 +19,8 @@ PLACEHOLDER = re.compile(
 )
 UNITS = {"B": 1, "KB": 1_024, "MB": 1_048_576, "GB": 1_073_741_824}
 VOLATILE = ("/tmp/", "/var/tmp/", "/private/tmp/", "/var/folders/", "/dev/shm/")
+OWN = "/projects/"
+"""In the path of a result that lies in the agent's own store: gone with that store, and beside the file where it was copied to."""
 SLACK = 0.9
 """A file may be this much smaller than the rounded size in the placeholder."""
 
@@ -48,7 +50,7 @@ def _state(facts: Facts, i: int, path: str, size: float) -> Iterator[Finding]:
             f"has {size_now / 1024:,.0f} KB; what lies behind that is lost, the model saw the preview only",
             fate="lost", remedy="run the command again if its output is needed",
         )  # fmt: skip
-    elif size_now is None and (failed or path.startswith(VOLATILE)):
+    elif size_now is None and (failed or (path.startswith(VOLATILE) and OWN not in path)):
         why = "a later read of it failed" if failed else "it is in a folder that is emptied"
         yield facts.finding(
             "stored-result-gone", "artifact", "cause", [i, *failed],

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...history.events import ForeignRow
-from ..facts import Answer, Facts
+from ..facts import Facts
 from ..report import Finding
+from ..witness import Answer
 
 LIFE_SECONDS = 240.0
 """Within the five minutes after which a cached prefix may lawfully be gone, with room for how long the answer took."""

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 
 from ...history.events import ForeignRow, ProjectionCommitted
 from ...projection.pieces import block_chars
-from ..facts import Answer, Facts, once
+from ..facts import Facts, once
 from ..report import Finding
+from ..witness import Answer
 
 NOISE_TOKENS = 1_200
 """A smaller fall of the input says nothing: reminders come and go, thinking of earlier turns is dropped."""
