@@ -23,7 +23,7 @@ from .history.live import LiveLog
 from .history.log import Log, Source
 from .projection.pieces import Projection, messages_of
 from .projection.request import Request
-from .settings import ContextSettings
+from .settings import ContextSettings, settings_from
 
 if TYPE_CHECKING:
     from .projection.verify import Verification
@@ -101,6 +101,13 @@ class Session:
         from .widgets.timeline import Timeline
 
         return Timeline(self)
+
+    def economics(self, policy: ContextSettings | str | dict[str, Any] | None = None) -> Any:
+        """What compacting before each step would have cost and saved under a policy (default: "seed"), as a figure with
+        `.data` and `.threshold`. Estimates, at cache prices."""
+        from .widgets.economics import Economics
+
+        return Economics(self, settings_from(policy))
 
     def what_if(self, policy: Any = None) -> WhatIf:
         """This conversation under another policy, without a model call: settings, a preset, changes to this session's
