@@ -20,6 +20,7 @@ from nova_nb.history.events import CompactionBoundaryCreated, MessageAppended, R
 from nova_nb.history.live import LiveLog
 from nova_nb.projection.projector import Projector
 from nova_nb.projection.strategies import STRATEGIES
+from nova_nb.projection.strategies.full import FullStack
 from nova_nb.settings import ContextSettings
 
 
@@ -117,7 +118,8 @@ class NovaContext(Adapter):
     def start(self, strategy: str, window_tokens: int) -> None:
         name = strategy.split("+")[0]
         settings = ContextSettings(window_tokens=window_tokens, chars_per_token=4, **self.TUNED.get(strategy, {}))
-        self.strategy, self.projector, self.n = STRATEGIES[name](settings), Projector(settings), 0
+        self.strategy = FullStack(settings, summarise=lambda _: SUMMARY) if name == "full" else STRATEGIES[name](settings)
+        self.projector, self.n = Projector(settings), 0
 
     def push(self, m: dict) -> None:
         self.n += 1

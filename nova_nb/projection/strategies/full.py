@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from msgspec.structs import replace
 
 from ...history.events import CompactionBoundaryCreated, Event, Failure, MessageAppended, ProjectionCommitted
@@ -10,19 +12,26 @@ from .. import compaction, overflow, reclaim
 from ..cache import is_cold
 from ..calls import grouped
 from ..capabilities import Capabilities
+from ..pieces import Piece
 from ..projector import Projector
 from ..spill import budget_results, externalized, reads_back
 from .base import Quiet
 
 
 class FullStack(Quiet):
-    """Spill, reclaim and compaction, decided by the same functions as in the loop."""
+    """Spill, reclaim and compaction, decided by the same functions as in the loop. `summarise` stands for the model."""
 
     name = "full"
 
-    def __init__(self, settings: ContextSettings, capabilities: Capabilities | None = None) -> None:
+    def __init__(
+        self,
+        settings: ContextSettings,
+        capabilities: Capabilities | None = None,
+        summarise: Callable[[Sequence[Piece]], str] | None = None,
+    ) -> None:
         super().__init__(settings)
         self.capabilities = capabilities
+        self.summarise = summarise or (lambda pieces: overflow.without_model(pieces, settings))
         self._calls: dict[str, tuple[str, object]] = {}
 
     def arrive(self, message: MessageAppended) -> tuple[MessageAppended, list[Event]]:
@@ -66,7 +75,7 @@ class FullStack(Quiet):
         prefix_check = self.capabilities is not None and self.capabilities.prefix_check
         planned = compaction.plan(pieces, self.settings, prefix_check)
         gone = set(planned.summarised)
-        summary = overflow.without_model([p for p in pieces if p.sources[0] in gone], self.settings)
+        summary = self.summarise([p for p in pieces if p.sources[0] in gone])
         made = compaction.commit(
             planned, summary, pieces, self.settings, self.ids, leaf=projector.head, trigger=trigger,
             tokens_before=projector.tokens, meta={"summary": "mechanical"},
