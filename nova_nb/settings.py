@@ -80,6 +80,15 @@ class ContextSettings(BaseModel):
         """Tokens at which compaction is forced: window - output reserve - hard margin."""
         return self.window_tokens - self.output_reserve_tokens - self.hard_margin_tokens
 
+    def check(self) -> None:
+        """Raise UsageError where no conversation could fit: a small window needs small reserves too."""
+        if self.soft_line <= 0:
+            raise UsageError(
+                f"a window of {self.window_tokens:,} tokens leaves no room beside an output reserve of "
+                f"{self.output_reserve_tokens:,} and a soft margin of {self.soft_margin_tokens:,}; set those too, or start from "
+                "settings='workshop'"
+            )
+
     @property
     def reclaim_low_line(self) -> int:
         """Tokens at which a reclaim stops."""

@@ -66,6 +66,7 @@ class AgentKernel:
     ) -> None:
         root = _folder(workspace)
         policy = settings_from(settings)
+        policy.check()
         source = ids or clock.System()
         answers = _model(model, base_url, policy, source)
         live = library.create(str(root), policy, answers.name, home, source)

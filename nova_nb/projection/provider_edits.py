@@ -42,7 +42,7 @@ def request_fields(settings: ContextSettings, capabilities: Capabilities) -> dic
 
 
 def applied(meta: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """(sentence, edit) for each edit that an answer reports as applied.
+    """(sentence, edit) for each edit that an answer reports as applied, and each block that failed its prefix check.
 
     >>> applied({"context_management": {"applied_edits": [{"type": "clear_tool_uses_20250919",
     ...                                                    "cleared_tool_uses": 8, "cleared_input_tokens": 50000}]}})[0][0]
@@ -62,6 +62,11 @@ def applied(meta: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
             if isinstance(edit.get(key), int)
         ]  # fmt: skip
         out.append((f"the provider applied {edit.get('type', 'an edit')}: {', '.join(parts) or 'no counts'} cleared", edit))
+    changed = meta.get("input_transformations")
+    for entry in changed if isinstance(changed, list) else []:
+        if isinstance(entry, dict):
+            where, why = entry.get("path", "somewhere"), entry.get("reason", "no reason given")
+            out.append((f"the provider found a block it could not take as it was: {where} ({why})", entry))
     return out
 
 

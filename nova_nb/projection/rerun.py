@@ -67,16 +67,22 @@ def rerun(
 
 
 def conversation(events: Sequence[Event]) -> list[MessageAppended]:
-    """The messages to run again, from the rows of a branch: rows of one answer joined, summaries of the agent's own
-    compactions, hidden and side-chain rows left out."""
+    """The messages to run again, from the rows of a branch: rows of one answer joined (adjacent assistant rows are one,
+    unless the log groups them apart), summaries of the agent's own compactions, hidden and side-chain rows left out."""
     out: list[MessageAppended] = []
     for event in events:
         if not isinstance(event, MessageAppended) or not event.content:
             continue
         if any(event.meta.get(flag) for flag in ("summary", "hidden", "sidechain", "synthetic")):
             continue
-        if out and event.group and out[-1].group == event.group and out[-1].role == event.role:
-            out[-1] = replace(out[-1], content=[*out[-1].content, *event.content])
+        last = out[-1] if out else None
+        one = (
+            last is not None
+            and last.role == event.role == "assistant"
+            and (last.group == event.group or None in (last.group, event.group))
+        )
+        if one and last is not None:
+            out[-1] = replace(last, content=[*last.content, *event.content])
         else:
             out.append(event)
     return out

@@ -239,6 +239,11 @@ async def test_r4_7_a_person_folds_clips_undoes_and_compacts_at_will(make: Any) 
     assert await kernel.compact() is False  # four messages: all of them are tail
 
 
+def test_a_small_window_with_large_reserves_is_refused_with_what_to_set(make: Any) -> None:
+    with pytest.raises(nova.NovaError, match="leaves no room beside an output reserve of 20,000"):
+        make(settings={"window_tokens": 4_000})
+
+
 class Watched:
     """The offline model behind a gate that lets nothing invalid or oversized through unseen."""
 

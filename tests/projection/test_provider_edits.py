@@ -42,6 +42,13 @@ async def test_applied_edits_become_events_and_leave_what_we_send_alone(make: An
     assert session.request(step=2).canonical.startswith(session.request(step=1).canonical)
 
 
+def test_a_block_that_failed_the_prefix_check_is_named():
+    entry = {"type": "thinking_dropped", "path": "messages.3.content.0", "reason": "prefix_binding_mismatch"}
+    ((sentence, data),) = applied({"input_transformations": [entry]})
+    assert "messages.3.content.0 (prefix_binding_mismatch)" in sentence
+    assert data == entry
+
+
 def test_reports_that_are_no_reports_say_nothing():
     for meta in (
         {},

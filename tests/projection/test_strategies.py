@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
 
 import nova_nb as nova
 from nova_nb.errors import UsageError
-from nova_nb.history.events import CompactionBoundaryCreated, RequestSent, ToolResultExternalized
+from nova_nb.history.events import (
+    CompactionBoundaryCreated,
+    Failure,
+    Note,
+    ProjectionCommitted,
+    RequestSent,
+    ToolResultExternalized,
+)
 from nova_nb.projection.projector import Projector
 from nova_nb.projection.rerun import conversation, message_lengths, rerun
 from nova_nb.projection.strategies import STRATEGIES, strategy_for
@@ -165,6 +175,19 @@ async def test_a_compaction_replays_as_frames_whose_parts_add_up(tmp_path):
     with pytest.raises(UsageError, match="no compaction 9"):
         kernel.session.replay("compaction", 9)
     kernel.close()
+
+
+@given(events=turns(min_turns=4, max_turns=8), window=st.integers(3_000, 9_000), tail=st.integers(200, 900))
+@hypothesis_settings(max_examples=40, deadline=None)
+def test_under_any_settings_the_stack_is_within_the_hard_line_or_says_why_not(events, window, tail):
+    own = SMALL.model_copy(update={"window_tokens": window, "tail_min_tokens": tail, "tail_max_tokens": 2 * tail})
+    log = rerun(events, STRATEGIES["full"](own), own)
+    for before, event in itertools.pairwise(log):
+        if isinstance(event, RequestSent) and event.tokens > own.hard_line:
+            assert isinstance(before, Note | Failure | CompactionBoundaryCreated)
+    lost = [b for a, b in itertools.pairwise(e for e in log if isinstance(e, RequestSent)) if b.prefix_bytes < a.total_bytes]
+    moves = [e for e in log if isinstance(e, CompactionBoundaryCreated | ProjectionCommitted)]
+    assert len(lost) <= len(moves)
 
 
 def test_rows_of_one_answer_are_joined_and_hidden_ones_left_out():

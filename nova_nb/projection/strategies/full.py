@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from ...history.events import CompactionBoundaryCreated, Event, Failure, MessageAppended, ProjectionCommitted
+from ...history.events import Event, Failure, MessageAppended, Note, ProjectionCommitted
 from ...settings import ContextSettings
 from .. import compaction, overflow, reclaim
 from ..cache import is_cold
@@ -69,11 +69,13 @@ class FullStack(Quiet):
         due = compaction.due(tokens, self.settings, projector.health)
         return [self.compacted(projector, due.trigger)] if due.now else []
 
-    def compacted(self, projector: Projector, trigger: str) -> CompactionBoundaryCreated | Failure:
+    def compacted(self, projector: Projector, trigger: str) -> Event:
         """The boundary, with a summary by rule (marked as such)."""
         pieces = list(projector.projection().pieces)
         prefix_check = self.capabilities is not None and self.capabilities.prefix_check
         planned = compaction.plan(pieces, self.settings, prefix_check)
+        if planned.cut is None:
+            return Note(id=self.new_id("n"), kind="compaction-skipped", message=planned.why)
         gone = set(planned.summarised)
         summary = self.summarise([p for p in pieces if p.sources[0] in gone])
         made = compaction.commit(
