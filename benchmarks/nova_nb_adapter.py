@@ -101,12 +101,12 @@ class NovaContext(Adapter):
     WORKLOADS = ("W3", "W4")
     DISTS = ("msgspec",)
     TUNED: ClassVar = {
-        "full+late": {"soft_margin_tokens": 3_000, "tail_min_tokens": 2_000, "attachment_files": 0},
+        "full+late": {"soft_margin_tokens": 3_000},
         "full+early": {"soft_margin_tokens": 150_000, "tail_min_tokens": 2_000, "attachment_files": 0},
     }
     STRATEGIES: ClassVar = {
         **{name: f"strategy {name!r}, default settings at this window" for name in STRATEGIES},
-        "full+late": "the full stack, compacting only at the hard line to a small tail: fewest rewrites, largest requests",
+        "full+late": "the full stack, compacting only at the hard line: the largest share, and the largest requests",
         "full+early": "the full stack, compacting at 30k tokens: near the least cost where the cache reads at a tenth",
     }
 
