@@ -23,7 +23,7 @@ CHOICES = (
 )
 
 
-class PermissionPrompt(ipywidgets.VBox):  # type: ignore[misc]
+class PermissionPrompt(ipywidgets.VBox):
     """The prompt; `await prompt.answered` gives the decision."""
 
     def __init__(self, request: PermissionRequest) -> None:
