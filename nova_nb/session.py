@@ -169,13 +169,17 @@ class Session:
     def verify(self) -> Verification:
         """Every recorded request derived again from the log and compared; `.ok`, `.checks`, and a text that says it.
 
-        Only Nova's own sessions record what was sent; for others this raises UsageError.
+        Nova's own sessions record what was sent, and Claude Code's newest; for others this raises UsageError.
         """
         from .foreign import nova
         from .projection.verify import verify
 
+        derive = getattr(self.format, "verify", None)
+        if derive is not None:
+            verification: Verification = derive(self.log)
+            return verification
         if self.format.name != "nova":
-            raise UsageError(f"{self.path}: a {self.format.name} session records no hash of its requests; only Nova's own do")
+            raise UsageError(f"{self.path}: a {self.format.name} session records no hash of its requests to compare with")
         found = verify(self.log.events, nova.settings_of(self.log), self.log.line)
         return msgspec.structs.replace(found, damage=tuple(d.message for d in self.log.damage))
 

@@ -510,6 +510,28 @@ def test_a_recorded_request_is_taken_as_it_was_sent_whatever_the_rules_say(path:
     assert session.request(step=1).body["max_tokens"] == 9
 
 
+def test_verify_says_where_a_recorded_request_is_not_what_the_rows_give(path: Path) -> None:
+    found = opened(recorded_rows("system"), path).verify()
+    assert [check.state for check in found.checks] == ["different", "different"]
+    assert not found.ok
+    parting = found.checks[0].parting
+    assert parting is not None
+    assert (parting.message, parting.sources) == (0, ("t1", "u1"))
+
+
+def test_verify_finds_the_rows_to_give_what_was_recorded(path: Path) -> None:
+    from nova_nb.foreign.claude_code.recorded import message_hash
+
+    rows = Rows(version="2.1.332")
+    rows.user("u1", "go")
+    rows.bare("api-request", id="q1", keep=0, tail=[message_hash({"role": "user", "content": "go"})])
+    rows.answer("a1", "g1", "done", requestRef="q1")
+    rows.bare("api-request", id="q2", base="gone", keep=1, tail=[])
+    found = opened(rows, path).verify()
+    assert [check.state for check in found.checks] == ["same", "not derived"]
+    assert found.ok
+
+
 def test_a_hash_without_a_message_makes_a_recorded_request_partial(path: Path) -> None:
     rows = recorded_rows("system")
     rows.rows = [row for row in rows.rows if row["type"] != "api-request-blob"]

@@ -151,6 +151,12 @@ def test_a_resume_of_the_newest_version_goes_on_from_the_last_request_byte_for_b
         assert session.request(last).diff(session.request()).extends, name
 
 
+def test_the_recorded_hashes_are_those_of_the_rebuilt_messages() -> None:
+    for name in SCENARIOS["claude-code-2.1.332"]:
+        found = opened(shared(f"authentic/claude-code-2.1.332/{name}")).verify()
+        assert {check.state for check in found.checks} == {"same"}, str(found)
+
+
 def test_a_prompt_that_no_file_holds_is_listed_as_a_step_that_lacks_it() -> None:
     session = opened(shared("authentic/claude-code-2.0.77/S5-kill9"))
     lost = [step for step in session.steps if step.kind == "main"][8]

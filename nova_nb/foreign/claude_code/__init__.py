@@ -1,8 +1,8 @@
 """Claude Code sessions: the `Format` of `~/.claude/projects/<folder>/<session>.jsonl`.
 
 Knows: nothing itself; it puts the parts together. `schema` types the rows, `read` makes a log of a
-file, `chain` says which rows a branch holds, `wire` words them as the agent did, `steps` finds
-the model calls. docs/formats/claude-code.md tells the rules with their versions and evidence.
+file, `chain` says which rows a branch holds, `steps` finds the model calls, `wire` words rows as the
+agent did, `recorded` and `wording` set that beside the requests that the log holds. docs/formats/claude-code.md tells the rules with their versions and evidence.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import SessionNotFound
-from ...history.events import Event
 from ...history.log import Log
 from ...projection.pieces import Projection, messages_of
+from ...projection.verify import Verification
 from ..base import Leaf, SessionInfo, Step
 from . import read as _read
-from . import wire
 from .chain import Transcript
+from .proof import prove
 from .read import NAME, raw, stream
-from .recorded import pieces_as_recorded, prompt
+from .recorded import prompt
 from .steps import Story
-from .unwritten import REREAD, SENTENCES, read_again
+from .wording import as_sent, following, worded
 
 __all__ = [
     "body",
@@ -33,14 +33,15 @@ __all__ = [
     "raw",
     "reachable",
     "read",
+    "rebuild",
     "shown",
     "sniff",
     "steps",
     "stream",
+    "verify",
 ]
 
 name = NAME
-HASH_ONLY = "the log names a message of this request by a hash that stands for none of its rows"
 
 
 def sniff(path: Path, head: bytes) -> bool:
@@ -143,63 +144,17 @@ def steps(log: Log) -> tuple[Step, ...]:
 
 def project(log: Log, step: int | None = None) -> Projection:
     story = _story(log)
-    if step is None:
-        return _next(story, log)
-    call = story.calls[step - 1]
-    rebuilt = rebuild(log, step)
-    if call.sent is None:
-        return rebuilt
-    found = call.story.recorded
-    messages = found.messages(call.sent, messages_of(rebuilt.pieces), call.story.rows(call))
-    if messages is None:
-        return Projection(rebuilt.pieces, None, None, (*rebuilt.unknown, HASH_ONLY), rebuilt.left)
-    pieces = pieces_as_recorded(messages, list(rebuilt.pieces), call.sent.row.id)
-    system, tools, _ = prompt(found, call.sent)
-    return Projection(pieces, system, tools, (), rebuilt.left)
+    return following(story, _position(log, leaf(log).record)) if step is None else as_sent(story.calls[step - 1])
 
 
 def rebuild(log: Log, step: int) -> Projection:
     """A step's request from the rows of the conversation alone, without the request rows of the newest versions."""
-    call = _story(log).calls[step - 1]
-    since = call.story.since(call.limit)
-    return _worded(call.story, call.story.rows(call), call.leaf, call.limit, since, call.unknown)
+    return worded(_story(log).calls[step - 1])
 
 
-def _next(story: Story, log: Log) -> Projection:
-    """What the next request would carry: one made by a process that resumes the session, under the latest known prompt."""
-    t = story.transcript
-    at = _position(log, leaf(log).record)
-    if at is None:
-        return Projection([])
-    limit = len(t.rows)
-    since = story.since(limit)
-    made = _worded(story, story.branch(_last_below(t, at), limit, since), at, limit, since, story.missing(at))
-    latest = next(reversed(story.recorded.sent.values()), None)
-    system, tools = (None, None) if latest is None else prompt(story.recorded, latest)[:2]
-    return Projection(made.pieces, system, tools, made.unknown, made.left)
-
-
-def _worded(story: Story, events: list[Event], at: int | None, limit: int, since: int, unknown: tuple[str, ...]) -> Projection:
-    projection = wire.project(events)
-    left = {**projection.left, **story.passed_by(at, limit, since)} if at is not None else projection.left
-    unsure: frozenset[str] = frozenset()
-    if SENTENCES[REREAD] in unknown:
-        unsure = read_again(story.transcript, max((b.at for b in story.transcript.boundaries if b.at < limit), default=0))
-    return Projection(projection.pieces, None, None, unknown, left, unsure)
-
-
-def _last_below(t: Transcript, leaf: int) -> int:
-    """The last row that hangs in one line below the leaf: attachments of a prompt that has no answer yet."""
-    children: dict[str, int] = {}
-    for i in range(leaf + 1, len(t.rows)):
-        parent = t.rows[i].parent
-        if parent is not None and not t.rows[i].speaks:
-            children.setdefault(parent, i)
-    at, seen = leaf, {leaf}
-    while (child := children.get(t.rows[at].uuid or "")) is not None and child not in seen:
-        seen.add(child)
-        at = child
-    return at
+def verify(log: Log) -> Verification:
+    """Every request that the log records derived again from its conversation rows, and compared."""
+    return prove(_story(log), log)
 
 
 def body(log: Log, projection: Projection, step: int | None = None) -> dict[str, Any] | None:
