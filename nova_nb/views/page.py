@@ -15,6 +15,7 @@ import msgspec
 
 from . import html
 from .assets import script, style
+from .findings import findings
 from .picture import Picture, encode
 from .text import HEAD_CHARS
 
@@ -31,7 +32,8 @@ const data = (id) => JSON.parse(document.getElementById(id).textContent);
 const root = document.getElementById("nova");
 if (matchMedia("(prefers-color-scheme: dark)").matches) document.body.classList.add("nova-dark");
 root.replaceChildren();
-mount(root, { kernel: false, frame: data("nova-frame"), texts: data("nova-texts"), listen: () => () => {}, send() {}, select() {} });
+const explorer = mount(root, { kernel: false, frame: data("nova-frame"), texts: data("nova-texts"), listen: () => () => {}, send() {}, select() {} });
+explorer.showDiagnosis(data("nova-findings"));
 """
 
 PAGE_STYLE = """
@@ -62,11 +64,15 @@ def page(session: Session) -> str:
         html.tag("title", f"{picture.head['name']} · {name}"),
         html.tag("style", html.Markup(style() + PAGE_STYLE)),
     )
+    held = {
+        "nova-frame": encode(picture.whole()),
+        "nova-texts": msgspec.json.encode(_texts(picture)),
+        "nova-findings": msgspec.json.encode(findings(session, picture.history)),
+    }
     body = html.tag(
         "body",
         html.tag("main", html.explorer(picture), id="nova"),
-        html.tag("script", html.frame_data(encode(picture.whole())), type="application/json", id="nova-frame"),
-        html.tag("script", html.frame_data(msgspec.json.encode(_texts(picture))), type="application/json", id="nova-texts"),
+        *(html.tag("script", html.frame_data(value), type="application/json", id=id) for id, value in held.items()),
         html.tag("script", html.Markup(code), type="module"),
     )
     return "<!doctype html>\n" + html.tag("html", head, body, lang="en")

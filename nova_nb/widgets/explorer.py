@@ -17,6 +17,7 @@ from ..history.live import LiveLog
 from ..session import Session
 from ..views import html
 from ..views.assets import script, style
+from ..views.findings import findings
 from ..views.picture import Picture, encode
 from .base import FLUSH_SECONDS, SETTLE_SECONDS, Growing, Later, Widget
 
@@ -98,7 +99,7 @@ class Explorer(Widget):
         if kind == "resync" or (kind == "ready" and message.get("seq") != self._picture.seq):
             self._send_frame(self._picture.whole())
         elif kind == "shown" and not isinstance(self._session, Growing):
-            self._diagnose()
+            self.send({"type": "diagnosis", **findings(self._session, self._picture.history)})
         elif kind == "text":
             row, limit = int(message["row"]), int(message["limit"])
             text = self._picture.history.text(row)
@@ -114,16 +115,6 @@ class Explorer(Widget):
 
     def _send_frame(self, frame: dict[str, Any]) -> None:
         self.send({"type": "frame"}, buffers=[encode(frame)])
-
-    def _diagnose(self) -> None:
-        report = self._session.diagnose()
-        index = self._picture.history.index
-        findings = [
-            {**f.model_dump(include={"code", "layer", "role", "certainty", "message", "remedy"}),
-             "row": next((index[r] for r in f.records if r in index), -1)}
-            for f in report.findings
-        ]  # fmt: skip
-        self.send({"type": "diagnosis", "verdict": report.verdict, "findings": findings})
 
     def _trace(self, text: str) -> None:
         found = self._session.trace(text).model_dump(by_alias=True)
