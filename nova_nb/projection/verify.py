@@ -69,6 +69,8 @@ class Verification(msgspec.Struct, frozen=True):
     checks: tuple[Checked, ...]
     damage: tuple[str, ...] = ()
     """sentences on lines that could not be read as they were written"""
+    note: str = "thinking is in no log and no hash"
+    """what the hashes do not speak of"""
 
     @property
     def ok(self) -> bool:
@@ -80,7 +82,8 @@ class Verification(msgspec.Struct, frozen=True):
             return "no request is recorded in this session"
         same = sum(check.state == "same" for check in self.checks)
         lines = [
-            f"{same} of {len(self.checks)} recorded requests derived again, byte for byte (thinking is in no log and no hash)"
+            f"{same} of {len(self.checks)} recorded requests derived again, byte for byte"
+            + (f" ({self.note})" if self.note else "")
         ]
         for check in self.checks:
             if check.state != "same":

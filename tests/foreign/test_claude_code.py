@@ -338,6 +338,29 @@ def test_an_unknown_version_is_read_by_the_newest_rules_and_says_so(path: Path, 
     assert words(session) == [("user", "go"), ("assistant", "ok")]
 
 
+def test_a_file_that_begins_in_the_middle_lacks_what_the_process_still_had(path: Path) -> None:
+    rows = Rows()
+    rows.user("u1", "go on", "in-another-file")
+    rows.answer("a1", "g1", "ok")
+    session = opened(rows, path)
+    assert session.steps[0].basis == "partial"
+    assert session.request(step=1).unknown == (
+        "what came before the first row of this chain: its parent is in no row of this file",
+    )
+    assert session.request().basis == "rebuilt"
+
+
+def test_kept_messages_of_another_file_are_named_as_missing(path: Path) -> None:
+    rows = Rows()
+    rows.boundary("c1", "gone", preservedMessages={"anchorUuid": "k1", "uuids": ["gone"]})
+    rows.summary("k1")
+    rows.user("u3", "on")
+    rows.answer("a1", "g1", "ok")
+    session = opened(rows, path)
+    assert [step.basis for step in session.steps] == ["partial"]
+    assert "kept word for word" in session.request(step=1).unknown[0]
+
+
 def subagent(rows: Rows, prefix: str, parent: str | None = None) -> None:
     rows.user(f"{prefix}1", "find it", parent, isSidechain=True, agentId="ag1")
     rows.answer(f"{prefix}2", f"{prefix}g", "found", isSidechain=True, agentId="ag1")

@@ -17,7 +17,7 @@ from .wording import worded
 def prove(story: Story, log: Log) -> Verification:
     """Every recorded request of a session and its subagents, in the order of the calls."""
     checks = [_checked(call, call.sent) for call in story.calls if call.sent is not None]
-    return Verification(tuple(checks), tuple(damage.message for damage in log.damage))
+    return Verification(tuple(checks), tuple(damage.message for damage in log.damage), "system and tools apart")
 
 
 def _checked(call: Call, sent: Sent) -> Checked:

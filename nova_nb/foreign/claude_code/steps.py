@@ -19,7 +19,7 @@ from ..base import Step
 from .agents import Agent, agents_of, resumes
 from .chain import Boundary, Transcript
 from .recorded import Recorded, Sent, recorded
-from .unwritten import State, sentences, states
+from .unwritten import LIVE, State, sentences, states
 
 SUMMARISE = "the instruction to summarise that ended this request, and how many of the newest messages it held, are in no file"
 UNWRITTEN = "the prompt of this request and its answer were written to no file; that it was sent is inferred from the queue"
@@ -118,9 +118,9 @@ class Story:
         missing = self.missing(leaf) if step.basis == "rebuilt" else ()
         return Call(replace(step, basis="partial") if missing else step, self, leaf, limit, sent, missing)
 
-    def missing(self, leaf: int | None) -> tuple[str, ...]:
+    def missing(self, leaf: int | None, resumed: bool = False) -> tuple[str, ...]:
         """What a request that ends in row `leaf` held and no file holds, or by rules that may not be its version's."""
-        return (*self.guessed, *(() if leaf is None else sentences(self._states[leaf].missing)))
+        return (*self.guessed, *(() if leaf is None else sentences(self._states[leaf].missing & ~(LIVE if resumed else 0))))
 
     @cached_property
     def guessed(self) -> tuple[str, ...]:

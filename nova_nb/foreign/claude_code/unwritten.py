@@ -12,13 +12,17 @@ from typing import Any, NamedTuple
 from ...history.events import CompactionBoundaryCreated, Event, ForeignRow, MessageAppended
 from .chain import Transcript
 
-TODO, CHANGED, REREAD, WORDING = 1, 2, 4, 8
+TODO, CHANGED, REREAD, WORDING, BEFORE, KEPT = 1, 2, 4, 8, 16, 32
+LIVE = BEFORE | KEPT
+"""What only the process that wrote the rows still had; one that resumes the file lacks it as the file does."""
 
 SENTENCES = {
     TODO: "a reminder to use TodoWrite (sent after ten blocks of answers without it, written to no file)",
     CHANGED: "a note that a file it had read was changed since (written to no file)",
     REREAD: "the files that were read again after the compaction (written to no file)",
     WORDING: "the wording of some reminders (their attachment rows hold only the data)",
+    BEFORE: "what came before the first row of this chain: its parent is in no row of this file",
+    KEPT: "messages that the compaction kept word for word and that are in no row of this file",
 }
 
 UNSEEN = ("prompt_snapshot", "command_permissions", "hook_non_blocking_error", "compact_file_reference")
@@ -46,14 +50,15 @@ def states(transcript: Transcript, starts: list[int]) -> list[State]:
     forgotten what was not written."""
     writes = any(isinstance(e, ForeignRow) and e.kind.startswith("attachment/") for e in transcript.events)
     begins = sorted(starts)
+    unkept = {boundary.at for boundary in transcript.boundaries if boundary.missing}
     out: list[State] = []
     for i, event in enumerate(transcript.events):
         up = transcript.up(i)
-        state = out[up] if up is not None and up < i else State()
+        state = out[up] if up is not None and up < i else State(BEFORE if up is None and transcript.rows[i].parent else 0)
         if isinstance(event, CompactionBoundaryCreated):
             old = transcript.first.get(event.logical_parent or "")
             read = old is not None and old < i and out[old].read
-            state = State(missing=0 if writes else REREAD * read)
+            state = State(missing=(0 if writes else REREAD * read) | (KEPT if i in unkept else 0))
         elif begins and up is not None and any(up < start <= i for start in begins):
             state = state._replace(missing=state.missing & WORDING)
         out.append(_after(state, event, writes))

@@ -43,7 +43,7 @@ def following(story: Story, leaf: int | None) -> Projection:
     t = story.transcript
     limit = len(t.rows)
     rows: list[Event] = story.branch(_last_below(t, leaf), limit, story.since(limit))
-    made = _worded(story, rows, leaf, limit, story.missing(leaf))
+    made = _worded(story, rows, leaf, limit, story.missing(leaf, resumed=True))
     latest = next(reversed(story.recorded.sent.values()), None)
     system, tools = (None, None) if latest is None else prompt(story.recorded, latest)[:2]
     return Projection(made.pieces, system, tools, made.unknown, made.left, made.unsure)
