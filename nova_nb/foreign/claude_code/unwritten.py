@@ -17,9 +17,9 @@ LIVE = BEFORE | KEPT
 """What only the process that wrote the rows still had; one that resumes the file lacks it as the file does."""
 
 SENTENCES = {
-    TODO: "a reminder to use TodoWrite (sent after ten blocks of answers without it, written to no file)",
-    CHANGED: "a note that a file it had read was changed since (written to no file)",
-    REREAD: "the files that were read again after the compaction (written to no file)",
+    TODO: "a reminder to use TodoWrite (2.0.77 sends one after ten blocks of answers without it and writes it to no file)",
+    CHANGED: "a note that a file it had read was changed since (2.0.77 sends one at the next prompt and writes it to no file)",
+    REREAD: "the files that were read again after the compaction (2.0.77 sends them and writes them to no file)",
     WORDING: "the wording of some reminders (their attachment rows hold only the data)",
     BEFORE: "what came before the first row of this chain: its parent is in no row of this file",
     KEPT: "messages that the compaction kept word for word and that are in no row of this file",
