@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent.parent / "widgets"
-MODULES = ("frame.js", "list.js", "strip.js", "panes.js", "explorer.js")
+MODULES = ("frame.js", "list.js", "strip.js", "panes.js", "explorer.js", "notebook.js")
 """In an order in which each needs only those before it."""
 
 _IMPORT = re.compile(r'^import [^\n]* from "\./[a-z]+\.js";\n', re.MULTILINE)

@@ -171,6 +171,3 @@ class Widget(Shown, anywidget.AnyWidget):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}>"
-
-
-__all__ = ["FLUSH_SECONDS", "SETTLE_SECONDS", "Event", "Growing", "Later", "Shown", "Widget"]
