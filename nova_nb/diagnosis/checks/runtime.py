@@ -5,6 +5,8 @@ Knows: what usage says of a start without history, and where another file of the
 
 from __future__ import annotations
 
+import itertools
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -40,10 +42,10 @@ def moved_transcript(facts: Facts) -> Iterator[Finding]:
     if facts.transcript is None:
         return
     here = Path(facts.session.path)
-    others = [p for p in _siblings(here) if p.stat().st_size > 0]
+    others = [file for size, file in _siblings(here) if size]
     if not others:
         return
-    best = max(others, key=lambda path: path.stat().st_size)
+    best = others[-1]
     have, there = len(facts.conversation), _conversation_rows(best, facts.log.source.session_id)
     if there <= have:
         return
@@ -55,12 +57,18 @@ def moved_transcript(facts: Facts) -> Iterator[Finding]:
     )  # fmt: skip
 
 
-def _siblings(here: Path) -> list[Path]:
+def _siblings(here: Path) -> list[tuple[int, Path]]:
+    """(bytes, file) of each file of the same name in a neighbouring folder. Of a large store this is asked a thousand times."""
+    found: list[tuple[int, Path]] = []
     try:
-        folders = sorted(here.parent.parent.iterdir())[:MOST_FOLDERS]
-        return [f / here.name for f in folders if f != here.parent and not f.is_symlink() and (f / here.name).is_file()]
+        with os.scandir(here.parent.parent) as entries:
+            for entry in itertools.islice(entries, MOST_FOLDERS):
+                file = f"{entry.path}{os.sep}{here.name}"
+                if entry.name != here.parent.name and os.path.isfile(file) and not entry.is_symlink():
+                    found.append((os.stat(file).st_size, Path(file)))
     except OSError:
-        return []
+        pass
+    return sorted(found)
 
 
 def _conversation_rows(path: Path, session: str) -> int:
