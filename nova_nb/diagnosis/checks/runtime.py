@@ -60,11 +60,12 @@ def moved_transcript(facts: Facts) -> Iterator[Finding]:
 def _siblings(here: Path) -> list[tuple[int, Path]]:
     """(bytes, file) of each file of the same name in a neighbouring folder. Of a large store this is asked a thousand times."""
     found: list[tuple[int, Path]] = []
+    own, tail = here.parent.name, f"{os.sep}{here.name}"
     try:
         with os.scandir(here.parent.parent) as entries:
             for entry in itertools.islice(entries, MOST_FOLDERS):
-                file = f"{entry.path}{os.sep}{here.name}"
-                if entry.name != here.parent.name and os.path.isfile(file) and not entry.is_symlink():
+                file = entry.path + tail
+                if entry.name != own and os.path.isfile(file) and not entry.is_symlink():
                     found.append((os.stat(file).st_size, Path(file)))
     except OSError:
         pass
