@@ -183,6 +183,12 @@ class Session:
         found = verify(self.log.events, nova.settings_of(self.log), self.log.line)
         return msgspec.structs.replace(found, damage=tuple(d.message for d in self.log.damage))
 
+    def survival(self) -> Any:
+        """What came through each compaction, by kind of fact, and thanks to what; see `nova_nb.diagnosis.survival`."""
+        from .diagnosis.survival import survival
+
+        return survival(self)
+
     def diagnose(self) -> Any:
         """What is wrong with this session and which layer caused it; see `nova_nb.diagnosis`."""
         from .diagnosis.report import diagnose

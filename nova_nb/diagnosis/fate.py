@@ -169,7 +169,7 @@ def trace(session: Session, text: str, *, regex: bool = False) -> Trace:
     found = finder(text, regex)
     log = session.log
     mentions = _mentions(session, found)
-    words = None if regex else _content_words(text)
+    words = None if regex else content_words(text)
     steps = session.steps
     fates: list[StepFate] = []
     ruled_out = list(unseen(session.facts)) if mentions else []
@@ -277,7 +277,7 @@ def _fate(
     if (projection.unsure and any(log.events[i].id in projection.unsure for i in mentions if i < here)) or (
         on_disk is not None
         and words
-        and any(_may_carry(piece, words) for piece in projection.pieces if piece.state == "summary")
+        and any(may_carry(piece.block, words) for piece in projection.pieces if piece.state == "summary")
     ):
         state = "unsure"
     return _entry(step, state, False, None if on_disk is None else log.events[on_disk].id, session)
@@ -289,13 +289,13 @@ def _entry(step: Step, state: State, in_request: bool, source: str | None, sessi
     return StepFate(step=step.number, kind=step.kind, state=state, in_request=in_request, record=record, line=line)
 
 
-def _content_words(text: str) -> frozenset[str]:
+def content_words(text: str) -> frozenset[str]:
     return frozenset(word for word in re.findall(r"\w{3,}", text.lower()) if word not in ("the", "and", "are", "for", "with"))
 
 
-def _may_carry(piece: Piece, words: frozenset[str]) -> bool:
-    """Two thirds of the text's content words stand in the summary: it may say the same in other words."""
-    have = {word for text in strings(piece.block) for word in re.findall(r"\w{3,}", text.lower())}
+def may_carry(block: Block, words: frozenset[str]) -> bool:
+    """Two thirds of the text's content words stand in a summary: it may say the same in other words."""
+    have = {word for text in strings(block) for word in re.findall(r"\w{3,}", text.lower())}
     return len(words) >= 2 and len(words & have) * 3 >= len(words) * 2
 
 
