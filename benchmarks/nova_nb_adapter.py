@@ -52,6 +52,10 @@ class NovaNB(Adapter):
     def close(self) -> None:
         self.live.close()
 
+    def prepare(self, d: str, natives: list[dict]) -> None:
+        self.FSYNC = "os"  # not timed, and the file is the same
+        super().prepare(d, natives)
+
     def resume(self, d: str) -> list[dict]:
         (session,) = os.listdir(os.path.join(d, "sessions"))
         self.live = library.resume(session, d)
@@ -59,6 +63,7 @@ class NovaNB(Adapter):
 
     def prepare_compacted(self, d: str, turns: list[list[dict]], window: int) -> None:
         """A boundary each time the window is full: what is older than half of it becomes the stub summary."""
+        self.FSYNC = "os"  # not timed, and the file is the same
         self.open(d)
         limit = window * 4
         sizes: list[tuple[str, int, bool]] = []

@@ -67,7 +67,7 @@ def report(live: LiveLog, damage: Iterable[Damage], dead: Writer | None) -> list
     if calls:
         message = "; ".join(f"{c.name} ({c.id}): {c.state}" for c in calls) + "; nothing was run again"
         notes.append(_note(live, "open_calls", message, {"calls": [msgspec.to_builtins(c) for c in calls]}))
-    said = {event.id for event in live.events}
+    said = {event.id for event in live.events} if notes else set()
     return [note for note in notes if note.id not in said]
 
 

@@ -120,7 +120,7 @@ class _Scan:
         self.anchors: dict[str, Note] = {}
         self.anchor_depth: dict[str, int] = {}
         self.steps = 0
-        self.at_start = False
+        self.at_start = self.skipped = False
 
     def know(self, head: str | None) -> None:
         """The recorded head; the first one met from the end counts."""
@@ -176,6 +176,7 @@ def _scan(part: Part, depth: int, scan: _Scan) -> bool:
                 id = line[len(_MESSAGE) : line.find(b'"', len(_MESSAGE))].decode("utf-8", "replace")
                 if id not in need:
                     if "\\" not in id:
+                        scan.skipped = True
                         rows.append((depth, offset, None))
                         continue
                 elif (message := whole_message(line)) is not None and message.id == id:
@@ -232,22 +233,24 @@ def _assemble(found: list[Part], scan: _Scan) -> Loaded | None:
     the boundary has no anchor, or when the anchor does not hold."""
     if scan.need:
         return None
-    rows = [row for row in reversed(scan.rows) if not isinstance(row[2], SessionStarted)]
-    skipped = any(row[2] is None for row in rows)
+    rows = scan.rows[::-1]
     stand_in = MessageAppended(id="", role="", content=[])
     kept = carried([event or stand_in for _, _, event in rows], None, scan.path)
-    live = cast(list[Row], [rows[i] for i in kept])  # a message that was not decoded is on no path that is kept
+    # a message that was not decoded is on no path that is kept
+    live = [row for row in cast(list[Row], [rows[i] for i in kept]) if not isinstance(row[2], SessionStarted)]
     if scan.boundary is not None:
         before = None if scan.anchor is None else _named(found, scan.anchor, scan.anchor_depth[scan.boundary.id])
         if before is None:
             return None
         live = _merged(live, scan.boundary, before)
     places: dict[str, Place] = {
-        e.id: offset if depth == 0 else (depth, offset) for depth, offset, e in live if isinstance(e, PLACED)
+        e.id: offset if depth == 0 else (depth, offset)
+        for depth, offset, e in live
+        if not isinstance(e, MessageAppended) and isinstance(e, PLACED)
     }
     start: list[Event] = [found[0].start] if found[0].start is not None else []
     return Loaded(
-        start + [e for _, _, e in live], places, [], scan.at_start and not skipped and scan.boundary is None, scan.steps
+        start + [e for _, _, e in live], places, [], scan.at_start and not scan.skipped and scan.boundary is None, scan.steps
     )
 
 
