@@ -45,8 +45,8 @@ def provider_of(model: str) -> str:
 def bound(block: Block) -> str:
     """Why only its own provider can read a block; "" when any can.
 
-    >>> bound({"type": "text", "text": "hi"}), bound({"type": "web_search_tool_result"})
-    ('', 'a result of a call that ran on the provider\\'s side')
+    >>> bound({"type": "text", "text": "hi"}), bound({"type": "thinking"})
+    ('', 'thinking is bound to the model that thought it')
     """
     kind = str(block.get("type"))
     if kind.endswith("_tool_result"):
