@@ -13,6 +13,7 @@ from typing import Any
 
 from ..history.events import Block, Event, MessageAppended, PromptSet, RequestSent
 from ..history.live import THINKING, LiveLog
+from ..history.runtime import RuntimeState
 from ..models.base import Delta, Model
 from ..projection.calls import grouped
 from ..projection.projector import Projector
@@ -45,6 +46,13 @@ class Agent:
     thoughts: dict[str, list[Block]] = field(default_factory=dict)
     """answers with thinking, whole, by message id: the log keeps no thinking (R2.3), and while this process lives the
     provider gets its own back verbatim. A compaction lets all of it go, in the same step as its summary."""
+
+    state: RuntimeState = field(default_factory=RuntimeState)
+    """what was read, used and allowed, and where the agent stands; `agent.state` keeps it"""
+    checkpointed: RuntimeState | None = None
+    """the state as the log has it"""
+    notices: tuple[str, ...] = ()
+    """what the person is to be told with the next answer"""
 
     def __post_init__(self) -> None:
         self._start()

@@ -12,7 +12,8 @@ class Answer(msgspec.Struct, frozen=True):
     """The model's last words in a turn, with the numbers of the whole turn.
 
     `ended` is the provider's stop reason of the last step ("end_turn", "max_tokens", "refusal", …), or "interrupted",
-    or "step_limit". `usage` adds up all steps: the same prefix counts in each of them.
+    or "step_limit". `usage` adds up all steps: the same prefix counts in each of them. `notices` are what a resume found
+    and the person should know: the first answer after it carries them.
     """
 
     text: str = ""
@@ -21,12 +22,14 @@ class Answer(msgspec.Struct, frozen=True):
     usage: Usage = Usage()
     ended: str = ""
     model: str = ""
+    notices: tuple[str, ...] = ()
 
     def after(self, reply: Reply, calls: int) -> Answer:
         """The answer with one more step in it."""
         text = "\n\n".join(block["text"] for block in reply.content if block.get("type") == "text")
         sum_ = {name: getattr(self.usage, name) + getattr(reply.usage, name) for name in Usage.__struct_fields__}
-        return Answer(text, self.steps + 1, self.tool_calls + calls, Usage(**sum_), reply.stop_reason, reply.model)
+        steps, tool_calls = self.steps + 1, self.tool_calls + calls
+        return Answer(text, steps, tool_calls, Usage(**sum_), reply.stop_reason, reply.model, self.notices)
 
     @property
     def interrupted(self) -> bool:
@@ -48,7 +51,8 @@ class Answer(msgspec.Struct, frozen=True):
         return self.text
 
     def __repr__(self) -> str:
-        return f"{self.text}\n\n[{self.numbers}]".lstrip()
+        told = "".join(f"\n[resumed: {notice}]" for notice in self.notices)
+        return f"{self.text}\n\n[{self.numbers}]{told}".lstrip()
 
 
 def _count(n: int, word: str) -> str:

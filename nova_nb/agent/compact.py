@@ -8,6 +8,7 @@ is appended and replayed from then on.
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
@@ -179,11 +180,17 @@ def recall(agent: Agent) -> None:
 
 
 def _files_now(agent: Agent, pieces: list[Piece]) -> dict[str, str]:
-    """The files read last as they are on the disk; one that is gone or no text comes back as it was read."""
-    out = {}
-    for call in last_read(grouped(pieces), agent.settings.attachment_files):
+    """The files read last as they are on the disk, the newest first: those the request shows, then those read before its
+    boundary, which only the runtime state remembers. One that is gone or no text comes back as it was read, if at all."""
+    shown = [call.path for call in last_read(grouped(pieces), agent.settings.attachment_files)]
+    out: dict[str, str] = {}
+    real: set[Path] = set()
+    for path in (*shown, *(file.path for file in reversed(agent.state.files))):
         try:
-            out[call.path] = agent.workspace.file(call.path).read_text("utf-8")
+            file = agent.workspace.file(path)
+            if file not in real and len(real) < agent.settings.attachment_files:
+                real.add(file)
+                out[path] = file.read_text("utf-8")
         except (ToolFailure, OSError, UnicodeDecodeError):
             continue
     return out

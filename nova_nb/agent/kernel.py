@@ -9,29 +9,31 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from msgspec.structs import replace
 
 from .. import ids as clock
 from ..errors import UsageError
-from ..history import library
-from ..history.events import ProjectionCommitted, ProjectionUndone, SessionStarted
+from ..history import library, runtime
+from ..history.events import RuntimeStateCheckpointed, SessionStarted
+from ..history.interrupted import found_by_resume
 from ..history.live import LiveLog
 from ..models.base import Delta, Model
 from ..models.resolve import resolve
-from ..projection.calls import grouped
-from ..projection.fold import widen
+from ..projection.portable import carry_over
 from ..settings import ContextSettings, settings_from
+from . import edit
 from .agent import Agent
 from .answer import Answer
-from .compact import compact, make_room
+from .compact import make_room
 from .loop import turn
-from .permissions import Ask, Policy, asker
+from .permissions import Ask, Policy, asker, mode_of
 from .prompt import system_blocks
 from .run import Run
-from .state import restore
 from .tools import EIGHT, Tool
 from .workspace import READ_CHARS, Workspace
 
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from ..session import Session
 
 Where = str | os.PathLike[str]
+T = TypeVar("T")
 
 
 class AgentKernel:
@@ -64,6 +67,7 @@ class AgentKernel:
         home: Where | None = None,
         ids: clock.Source | None = None,
     ) -> None:
+        _posix()
         root = _folder(workspace)
         policy = settings_from(settings)
         policy.check()
@@ -87,8 +91,10 @@ class AgentKernel:
         """Go on with a session, by id, the beginning of an id, or path. Nothing that ran is run again.
 
         The model may be another one than before, and the workspace may have moved; the settings stay, since they are
-        part of what each past request was.
+        part of what each past request was. What is not as the log has it (calls that a crash left open, files that
+        changed since they were read, another branch or directory) is in `kernel.notices` and with the first answer.
         """
+        _posix()
         source = ids or clock.System()
         return cls._over(library.resume(session, home, source), workspace, model, base_url, permission, source)
 
@@ -109,8 +115,11 @@ class AgentKernel:
 
         The files of the workspace are shared as they are now: a fork goes back in the conversation, not on the disk.
         """
+        _posix()
         source = ids or clock.System()
-        return cls._over(library.fork(session, at, home, source), workspace, model, base_url, permission, source)
+        kernel = cls._over(library.fork(session, at, home, source), workspace, model, base_url, permission, source)
+        kernel.agent.state = replace(kernel.agent.state, permissions=())  # they were given for the other session
+        return kernel
 
     @classmethod
     def _over(
@@ -128,19 +137,21 @@ class AgentKernel:
             root = _folder(first.workspace if workspace is None else workspace)
             policy = settings_from(first.settings)
             answers = _model(first.model if model is None else model, base_url, policy, source)
+            kernel = cls.__new__(cls)
+            kernel._assemble(live, root, answers, policy, permission)
+            kernel._restore()
+            return kernel
         except BaseException:
             live.close()
             raise
-        kernel = cls.__new__(cls)
-        kernel._assemble(live, root, answers, policy, permission)
-        restore(kernel.agent)
-        return kernel
 
     def _assemble(self, live: LiveLog, root: Path, model: Model, settings: ContextSettings, permission: Policy) -> None:
         self.live = live
         """the open log: events, head, `subscribe`"""
         self.settings = settings
         self.model = model
+        self.notices: tuple[str, ...] = ()
+        """what a resume found that the person should know, a sentence each"""
         tools: Mapping[str, Tool] = EIGHT
         sessions = [live.artifacts.directory, *live.artifacts.past] if live.artifacts else []
         self.agent = Agent(
@@ -152,32 +163,34 @@ class AgentKernel:
             ask=asker(permission, _prompt()),
             system=system_blocks(tools.values(), working_directory=root.name),
             before_request=[make_room],
+            state=runtime.RuntimeState(mode=mode_of(permission, _prompt())),
         )
         self._began = len(live.events) == 1
-        self._run: Run | None = None
+        self._run: Run[Any] | None = None
         self._runner: asyncio.Runner | None = None
+
+    def _restore(self) -> None:
+        """The state beside the conversation comes back; what is not as the log has it becomes an event and a notice."""
+        mode = self.agent.state.mode
+        state, differs = runtime.restore(self.live, self.agent.workspace.root, mode)
+        self.agent.checkpointed = state if self.live.last(RuntimeStateCheckpointed) else None
+        self.agent.state = replace(state, mode=mode)
+        self.notices = (*(note.message for note in found_by_resume(self.live.events)), *map(str, differs))
+        self.agent.notices = self.notices
+        carry_over(self.live, self.agent.projector, self.model.name)
 
     # --- working ----------------------------------------------------------------------------
 
-    def start(self, text: str) -> Run:
+    def start(self, text: str) -> Run[Answer]:
         """Begin a turn in the background and return at once. `await run` waits, `run.interrupt()` stops it."""
         if not text.strip():
             raise UsageError("there is nothing to ask; write what the agent is to do")
         self._idle("start another turn")
-        if not _loop_runs():
-            raise UsageError("no event loop is running; in a script use kernel.ask_sync(text)")
-        self._run = Run(turn(self.agent, text))
-        return self._run
+        return self._begin(turn(self.agent, text), Answer(ended="interrupted"))
 
     async def ask(self, text: str) -> Answer:
         """One turn. Interrupting the cell (or cancelling this) interrupts the agent; the log stays whole."""
-        run = self.start(text)
-        try:
-            return await run
-        except asyncio.CancelledError:
-            run.interrupt()
-            await run
-            raise
+        return await _finished(self.start(text))
 
     def ask_sync(self, text: str) -> Answer:
         """One turn from a plain script, without async."""
@@ -200,30 +213,22 @@ class AgentKernel:
     async def compact(self, focus: str = "") -> bool:
         """Summarise what is old now, without waiting for the line. False: nothing changed; the log says why."""
         self._idle("compact")
-        return await compact(self.agent, "manual", focus)
+        return await _finished(self._begin(edit.compact_now(self.agent, focus), False))
 
     def fold(self, messages: Collection[str], text: str) -> str:
         """Put `text` in the place of these messages (their ids) and whatever belongs to them; returns the commit's id."""
-        return self._commit("fold", messages, text, "folded by the person")
+        self._idle("fold")
+        return edit.commit(self.agent, "fold", messages, text, "folded by the person")
 
     def clip(self, messages: Collection[str], reason: str = "clipped by the person") -> str:
         """Leave these messages (their ids) and whatever belongs to them out of the request; returns the commit's id."""
-        return self._commit("clip", messages, "", reason)
+        self._idle("clip")
+        return edit.commit(self.agent, "clip", messages, "", reason)
 
     def undo(self, commit: str) -> None:
         """Take a fold, a clip or a reclaim back, by its id: the request is what it was."""
         self._idle("undo a commit")
-        known = [c.id for c in self.agent.projector.commits]
-        if commit not in known:
-            raise UsageError(f"there is no commit {commit!r} in force here; there are {', '.join(known) or 'none'}")
-        self.agent.record(ProjectionUndone, commit=commit, leaf=self.live.head)
-
-    def _commit(self, action: str, messages: Collection[str], text: str, reason: str) -> str:
-        self._idle(action)
-        request = self.agent.projector.request()
-        targets = widen(grouped(request.pieces), messages)
-        more = {"prefix": request.hash, "policy": f"{action}/1", "leaf": self.live.head}
-        return self.agent.record(ProjectionCommitted, action=action, targets=targets, text=text, reason=reason, **more)
+        edit.undo(self.agent, commit)
 
     def watch(self, watcher: Callable[[Delta], object]) -> Callable[[], None]:
         """Call `watcher(delta)` with each part of a reply as it arrives; returns the function that ends it."""
@@ -234,6 +239,13 @@ class AgentKernel:
                 self.agent.watchers.remove(watcher)
 
         return unwatch
+
+    def _begin(self, work: Coroutine[Any, Any, T], interrupted: T) -> Run[T]:
+        if not _loop_runs():
+            work.close()
+            raise UsageError("no event loop is running; in a script use kernel.ask_sync(text)")
+        self._run = run = Run(work, interrupted)
+        return run
 
     def _idle(self, what: str) -> None:
         if self._run is not None and not self._run.done:
@@ -291,7 +303,25 @@ class AgentKernel:
 
     def __repr__(self) -> str:
         state = "at work" if self._run is not None and not self._run.done else "idle"
-        return f"<AgentKernel in {self.agent.workspace.root.name} with {self.model.name}, {state}>"
+        told = "".join(f"\n[resumed: {notice}]" for notice in self.notices)
+        return f"<AgentKernel in {self.agent.workspace.root.name} with {self.model.name}, {state}>{told}"
+
+
+async def _finished(run: Run[T]) -> T:
+    """What came of it. If what waits is cancelled, the work is interrupted, in order."""
+    try:
+        return await run
+    except asyncio.CancelledError:
+        run.interrupt()
+        await run
+        raise
+
+
+def _posix() -> None:
+    if sys.platform == "win32":
+        raise UsageError(
+            "an agent does not run on Windows itself: its log and its commands need POSIX; use WSL (reading sessions works here)"
+        )
 
 
 def _folder(path: Where) -> Path:

@@ -21,11 +21,11 @@ from ..projection.project import POLICY
 from ..projection.provider_edits import applied, request_fields
 from ..projection.spill import budget_results, externalized
 from ..projection.verify import block_digests
+from . import state
 from .agent import Agent
 from .answer import Answer
-from .compact import compact
+from .compact import compact, recall
 from .permissions import PermissionRequest
-from .state import checkpoint
 from .tools import Result
 
 MAX_STEPS = 200
@@ -39,7 +39,9 @@ async def turn(agent: Agent, text: str) -> Answer:
     the answer then says so. In both cases the next turn goes on from there.
     """
     agent.say("user", [{"type": "text", "text": text}], "person")
-    answer = Answer()
+    state.checkpoint(agent)
+    answer = Answer(notices=agent.notices)
+    agent.notices = ()
     heard: list[str] = []
     try:
         for _ in range(MAX_STEPS):
@@ -67,6 +69,7 @@ async def answered(agent: Agent, heard: list[str]) -> Reply:
     except PromptTooLong:
         if not await compact(agent, "rejected"):
             raise
+        recall(agent)
         return await request(agent, heard)
 
 
@@ -146,6 +149,7 @@ async def run_calls(agent: Agent, calls: list[Block], cut: bool = False) -> None
                 if agent.workspace.stored(str(call["input"].get("path", ""))):
                     exempt.add(call["id"])
                 result = await run_tool(agent, call)
+                state.used(agent, call, result)
             results.append(result_block(call, result))
     except (asyncio.CancelledError, KeyboardInterrupt):
         for call in calls[len(results) :]:
@@ -155,7 +159,7 @@ async def run_calls(agent: Agent, calls: list[Block], cut: bool = False) -> None
     finally:
         if results:
             keep_results(agent, calls, results, exempt)
-    checkpoint(agent, calls)
+            state.checkpoint(agent)
 
 
 async def run_tool(agent: Agent, call: Block) -> Result:
@@ -179,7 +183,10 @@ async def allowed(agent: Agent, call: Block) -> Result | None:
     command = tool.asks(call["input"])
     if command is None:
         return None
-    decision = await agent.ask(PermissionRequest(tool.name, command, str(agent.workspace.root)))
+    before = command in agent.state.permissions
+    decision = await agent.ask(PermissionRequest(tool.name, command, str(agent.workspace.root), before))
+    if decision.allowed and decision.scope == "session":
+        state.granted(agent, command)
     agent.record(
         Note,
         kind="permission",

@@ -19,11 +19,15 @@ from ..errors import UsageError
 
 
 class PermissionRequest(msgspec.Struct, frozen=True):
-    """A tool wants to run `command` in `workspace`."""
+    """A tool wants to run `command` in `workspace`. `before`: the log says that it was allowed for this session already.
+
+    That is told to the person and decides nothing: a log is a file, and whoever wrote it must not allow commands here.
+    """
 
     tool: str
     command: str
     workspace: str = ""
+    before: bool = False
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -72,6 +76,17 @@ def asker(policy: Policy, prompt: Ask | None = None) -> Ask:
     return by_list
 
 
+def mode_of(policy: Policy, prompt: Ask | None = None) -> str:
+    """The policy in a word: "allow", "deny", "ask", "list" or "function".
+
+    >>> mode_of(None), mode_of(["git log"])
+    ('deny', 'list')
+    """
+    if policy is None:
+        return "ask" if prompt else "deny"
+    return policy if isinstance(policy, str) else "function" if callable(policy) else "list"
+
+
 def matches(command: str, pattern: str) -> bool:
     """Whether a command is one that the pattern means: word by word, a last `*` for any further words.
 
@@ -113,14 +128,15 @@ def _of(function: Callable[[PermissionRequest], object]) -> Ask:
 
 def _remembering(ask: Ask) -> Ask:
     """Ask once for a command that was allowed for the session."""
-    allowed: set[PermissionRequest] = set()
+    allowed: set[tuple[str, str, str]] = set()
 
     async def remembering(request: PermissionRequest) -> Decision:
-        if request in allowed:
+        key = (request.tool, request.command, request.workspace)
+        if key in allowed:
             return Decision(True, "session", "grant", "allowed before in this session")
         decision = await ask(request)
         if decision.allowed and decision.scope == "session":
-            allowed.add(request)
+            allowed.add(key)
         return decision
 
     return remembering

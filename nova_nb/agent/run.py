@@ -9,15 +9,17 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable, Coroutine, Generator
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-from .answer import Answer
+T = TypeVar("T")
 
 
-class Run:
-    """`await run` gives the answer, or raises what stopped the agent."""
+class Run(Generic[T]):
+    """`await run` gives the answer, or raises what stopped the agent. `interrupted` is the answer of work that was
+    interrupted before its first line ran."""
 
-    def __init__(self, work: Coroutine[Any, Any, Answer]) -> None:
+    def __init__(self, work: Coroutine[Any, Any, T], interrupted: T) -> None:
+        self._interrupted = interrupted
         self._task = asyncio.get_running_loop().create_task(work)
         self._task.add_done_callback(self._report)
         self._awaited = False
@@ -27,7 +29,7 @@ class Run:
         return self._task.done()
 
     @property
-    def answer(self) -> Answer | None:
+    def answer(self) -> T | None:
         """The answer, once there is one."""
         return None if not self.done or self._task.cancelled() or self._task.exception() else self._task.result()
 
@@ -36,24 +38,24 @@ class Run:
         if not self.done:
             self._task.cancel()
 
-    async def wait(self) -> Answer:
+    async def wait(self) -> T:
         """The answer. If what waits is cancelled, the agent works on."""
         self._awaited = True
         try:
             return await asyncio.shield(self._task)
         except asyncio.CancelledError:
-            if self._task.cancelled():  # interrupted before its first line ran
-                return Answer(ended="interrupted")
+            if self._task.cancelled():
+                return self._interrupted
             raise
 
     def when_done(self, then: Callable[[], object]) -> None:
         """Call `then` when the turn has ended."""
         self._task.add_done_callback(lambda _task: then())
 
-    def __await__(self) -> Generator[Any, None, Answer]:
+    def __await__(self) -> Generator[Any, None, T]:
         return self.wait().__await__()
 
-    def _report(self, task: asyncio.Task[Answer]) -> None:
+    def _report(self, task: asyncio.Task[T]) -> None:
         """Nobody may be waiting for a background turn: then its error is said here, in one line."""
         error = None if task.cancelled() else task.exception()
         if error is not None and not self._awaited:

@@ -1,47 +1,46 @@
-"""The agent's state beside the conversation, in the log: checkpointed after tools ran, restored at a resume.
+"""What an agent stands on beside the conversation: followed while tools run, in the log when it changed (R6.3).
 
-Knows: which calls of a batch read a file and which tools ran. Does not know how states are stored
-or compared (`history.runtime`).
+Knows: which call changes which part, and when a checkpoint is due: at the start of a turn and after each batch of
+results, never in between. Does not know what a checkpoint holds or how a later start is compared with it
+(`history.runtime`). No byte of a request depends on it. A file that only a command read or wrote is not seen.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from msgspec.structs import replace
 
 from ..history import runtime
 from ..history.events import Block
-from ..projection.portable import carry_over
 from .agent import Agent
+from .tools import PatchFile, ReadFile, Result, WriteFile
 from .workspace import ToolFailure
 
-READ = "read_file"
-WRITES = ("write_file", "patch_file")
 
-
-def checkpoint(agent: Agent, calls: Sequence[Block]) -> None:
-    """Log the state after these calls ran, when it differs from the last checkpoint.
-
-    A file that was read and then written by the agent counts as known as it is now; one that a
-    command changed does not.
-    """
-    root = agent.workspace.root
-    state = runtime.recorded(agent.live.events) or runtime.RuntimeState()
-    for call in calls:
-        if call["name"] not in agent.tools or not isinstance(call.get("input"), dict):
-            continue
-        state = state.with_tool(call["name"])
+def used(agent: Agent, call: Block, result: Result) -> None:
+    """Take in a call that ran. A file that the agent has read and now writes itself has not changed behind its back."""
+    state = agent.state.with_tool(call["name"])
+    path = call["input"].get("path")
+    changes = call["name"] in (WriteFile.name, PatchFile.name)
+    if isinstance(path, str) and not result.is_error and (changes or call["name"] == ReadFile.name):
         try:
-            path = agent.workspace.file(str(call["input"].get("path", "")))
-            file = runtime.file_read(path, root) if path.is_relative_to(root) else None
+            file = runtime.file_read(agent.workspace.file(path), agent.workspace.root)
         except (ToolFailure, OSError):
-            continue  # no file, or one that could not be read: the call's own result says so
+            file = None
         known = file is not None and any(f.path == file.path for f in state.files)
-        if file is not None and (call["name"] == READ or (known and call["name"] in WRITES)):
+        if file is not None and (known or not changes) and not agent.workspace.stored(path):
             state = state.with_file(file)
-    runtime.checkpoint(agent.live, runtime.here(state, root, root))
+    agent.state = state
 
 
-def restore(agent: Agent) -> None:
-    """For a resume or a fork: what changed meanwhile enters the log, and what another model cannot be sent is left out."""
-    runtime.restore(agent.live, agent.workspace.root)
-    carry_over(agent.live, agent.projector, agent.model.name)
+def granted(agent: Agent, command: str) -> None:
+    """A person allowed a command for the session."""
+    if command not in agent.state.permissions:
+        agent.state = replace(agent.state, permissions=(*agent.state.permissions, command))
+
+
+def checkpoint(agent: Agent) -> None:
+    """Append the state as one event, if it is another than the log holds."""
+    agent.state = runtime.here(agent.state, agent.workspace.root, agent.workspace.root)
+    if agent.state != agent.checkpointed:
+        runtime.checkpoint(agent.live, agent.state)
+        agent.checkpointed = agent.state

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Sequence
+from itertools import takewhile
 from typing import Any
 
 import msgspec
@@ -69,6 +70,13 @@ def report(live: LiveLog, damage: Iterable[Damage], dead: Writer | None) -> list
         notes.append(_note(live, "open_calls", message, {"calls": [msgspec.to_builtins(c) for c in calls]}))
     said = {event.id for event in live.events} if notes else set()
     return [note for note in notes if note.id not in said]
+
+
+def found_by_resume(events: Sequence[Event]) -> list[Note]:
+    """The notes of `report` that stand at the end of a log: nothing has been done since they were said."""
+    kinds = {"writer_died", "damaged_line", "open_calls", "runtime_differs"}
+    last = list(takewhile(lambda event: isinstance(event, Note) and event.kind in kinds, reversed(events)))
+    return [note for note in reversed(last) if isinstance(note, Note) and note.kind != "runtime_differs"]
 
 
 def _note(live: LiveLog, kind: str, message: str, meta: dict[str, Any], key: str = "") -> Note:

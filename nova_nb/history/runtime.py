@@ -7,6 +7,7 @@ now. Does not run or adopt anything: a difference is told, never acted on.
 from __future__ import annotations
 
 import hashlib
+import stat
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,7 @@ class RuntimeState(msgspec.Struct, frozen=True, omit_defaults=True):
     tools: tuple[str, ...] = ()
     """names of tools used, in the order of their first use"""
     mode: str = ""
+    """how commands get their permission"""
     cwd: str = ""
     """the working directory, relative to the workspace where it lies inside ("." is the workspace)"""
     branch: str = ""
@@ -62,17 +64,23 @@ class RuntimeState(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """One thing that is not as it was recorded. `now` is "" when it is gone."""
+    """One thing that is not as it was recorded. `now` is "" when it is gone.
+
+    >>> print(Difference("branch", "", "main", "feature"), Difference("file", "a.py", "0c1d", "77aa"), sep="; ")
+    branch: was main, is feature; a.py changed since it was read
+    """
 
     what: str
-    """"cwd" | "branch" | "worktree" | "file" """
+    """"cwd" | "worktree" | "branch" | "mode" | "file" """
     name: str
     recorded: str
     now: str
 
     def __str__(self) -> str:
-        subject = f"{self.what} {self.name}" if self.name else self.what
-        return f"{subject}: {'gone' if not self.now else f'was {self.recorded}, is {self.now}'}"
+        name, recorded, now = (text if text.isprintable() else repr(text) for text in (self.name, self.recorded, self.now))
+        if self.what == "file":
+            return f"{name} {'changed' if now else 'is gone'} since it was read"
+        return f"{'directory' if self.what == 'cwd' else self.what}: was {recorded or 'none'}, is {now or 'gone'}"
 
 
 def file_read(path: Path, workspace: Path) -> FileRead:
@@ -115,51 +123,73 @@ def recorded(events: Iterable[Event]) -> RuntimeState | None:
     for event in events:
         if isinstance(event, RuntimeStateCheckpointed):
             last = event
+    return _state_of(last)
+
+
+def _state_of(event: RuntimeStateCheckpointed | None) -> RuntimeState | None:
     try:
-        return None if last is None else msgspec.convert(last.state, RuntimeState)
+        return None if event is None else msgspec.convert(event.state, RuntimeState)
     except msgspec.ValidationError:
         return None
 
 
 def checkpoint(live: LiveLog, state: RuntimeState) -> Event | None:
     """Append the state when it differs from the last checkpoint; returns the event, or None when nothing changed."""
-    if state == recorded(live.events):
+    if state == _state_of(live.last(RuntimeStateCheckpointed)):
         return None
-    values = msgspec.json.decode(msgspec.json.encode(state))  # lists, as it will be read back
-    return live.append(RuntimeStateCheckpointed(id=live.new_id("k"), at=live.now(), state=values))
+    plain = msgspec.json.decode(msgspec.json.encode(state))  # lists, as it is read back
+    return live.append(RuntimeStateCheckpointed(id=live.new_id("k"), at=live.now(), state=plain))
 
 
-def differences(state: RuntimeState, workspace: Path) -> list[Difference]:
-    """What is no longer as the checkpoint has it: directory, worktree and branch, and each file read last."""
+def differences(state: RuntimeState, workspace: Path, mode: str = "") -> list[Difference]:
+    """What is no longer as the checkpoint has it: directory, worktree or branch, mode (where one is given), each file read last.
+
+    A workspace that moved as a whole is no difference: places are recorded as seen from it.
+    """
     out: list[Difference] = []
     cwd = workspace / state.cwd
     if not cwd.is_dir():
         out.append(Difference("cwd", "", state.cwd, ""))
-    elif state.branch or state.worktree:
-        now = here(state, cwd, workspace)
-        if state.worktree != now.worktree:
-            out.append(Difference("worktree", "", state.worktree, now.worktree))
-        elif state.branch != now.branch:
-            out.append(Difference("branch", "", state.branch, now.branch))
+    elif state.cwd:
+        at = here(state, cwd, workspace)
+        if state.worktree != at.worktree:
+            out.append(Difference("worktree", "", state.worktree, at.worktree))
+        elif state.branch != at.branch:
+            out.append(Difference("branch", "", state.branch, at.branch))
+    if state.mode and mode and state.mode != mode:
+        out.append(Difference("mode", "", state.mode, mode))
     for file in state.files:
-        try:
-            digest = file_read(workspace / file.path, workspace).sha256
-        except OSError:
-            digest = ""
-        if file.sha256 and digest != file.sha256:
-            out.append(Difference("file", file.path, file.sha256[:12], digest[:12]))
+        now = _mark_now(file, workspace)
+        if file.sha256 and now is not None and now != file.sha256:
+            out.append(Difference("file", file.path, file.sha256[:12], now[:12]))
     return out
 
 
-def restore(live: LiveLog, workspace: Path) -> RuntimeState:
-    """The recorded state, for a resume; what differs from what is there now enters the log as one event."""
-    state = recorded(live.events) or RuntimeState()
-    found = differences(state, workspace)
+def _mark_now(file: FileRead, workspace: Path) -> str | None:
+    """The file's mark as it is now, "" when it is gone; None for what is no file of the workspace: the log may name
+    anything, and only what the tools can reach is opened."""
+    try:
+        path = (workspace / file.path).resolve()
+        if not path.is_relative_to(workspace.resolve()):
+            return None
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            return ""
+        return file_read(path, workspace).sha256 if status.st_size == file.size else f"{status.st_size} bytes"
+    except (OSError, ValueError, RuntimeError):
+        return ""
+
+
+def restore(live: LiveLog, workspace: Path, mode: str = "") -> tuple[RuntimeState, list[Difference]]:
+    """The recorded state and what differs from it now, for a resume. Differences enter the log as one event, once."""
+    state = _state_of(live.last(RuntimeStateCheckpointed)) or RuntimeState()
+    found = differences(state, workspace, mode)
     if found:
         said = live.last(Note, "runtime_differs")
         values = [msgspec.to_builtins(d) for d in found]
         if said is None or said.meta.get("differences") != values:
-            message = "; ".join(map(str, found)) + "; read changed files again before relying on them"
+            again = "; read changed files again before relying on them" if any(d.what == "file" for d in found) else ""
+            message = "; ".join(map(str, found)) + again
             meta = {"differences": values}
             live.append(Note(id=live.new_id("n"), at=live.now(), kind="runtime_differs", message=message, meta=meta))
-    return state
+    return state, found

@@ -39,19 +39,26 @@ def attachment(
 
     `messages` are those of the request before the compaction, `kept` the ids of the verbatim tail: a file that
     is read there is named, not repeated. `skills` are name → procedure of the active ones, `contents`
-    path → text as it is now (without it: as it was read).
+    path → text as it is now (without it: as it was read); a path that no message names was read before them.
     """
     limit = int(settings.attachment_file_tokens * settings.chars_per_token)
     files = []
-    for call in last_read(messages, settings.attachment_files):
+
+    def show(path: str, text: str, when: str) -> None:
+        cut = f" (first {limit:,} of {len(text):,} characters)" if len(text) > limit else ""
+        files.append(f"<file path={path!r}> {when}{cut}\n{escape(text[:limit])}\n</file>")
+
+    read = last_read(messages, settings.attachment_files)
+    for call in read:
         if call.result is not None and call.result.sources[0] in kept:
             files.append(f"{call.path}: in the messages below")
             continue
         now = (contents or {}).get(call.path)
-        text = now if now is not None else result_text(call.result.block) if call.result else ""
-        cut = f" (first {limit:,} of {len(text):,} characters)" if len(text) > limit else ""
-        when = "as it is now" if now is not None else "as it was read"
-        files.append(f"<file path={call.path!r}> {when}{cut}\n{escape(text[:limit])}\n</file>")
+        as_read = result_text(call.result.block) if call.result else ""
+        show(call.path, as_read if now is None else now, "as it was read" if now is None else "as it is now")
+    earlier = [path for path in contents or {} if path not in {call.path for call in read}]
+    for path in earlier[: settings.attachment_files - len(read)]:
+        show(path, (contents or {})[path], "as it is now")
     sections = [
         ("Files read last", "\n".join(files)),
         ("Active skills", "\n\n".join(f"### {name}\n{text}" for name, text in sorted((skills or {}).items()))),

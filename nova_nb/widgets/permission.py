@@ -78,4 +78,5 @@ def in_notebook() -> bool:
 
 def _question(request: PermissionRequest) -> Markup:
     where = (" in ", tag("code", request.workspace)) if request.workspace else ()
-    return tag("div", "The agent wants to run", *where, tag("pre", request.command, style="margin:4px 0"))
+    before = ("You allowed it earlier in this session, before it was resumed.",) if request.before else ()
+    return tag("div", "The agent wants to run", *where, tag("pre", request.command, style="margin:4px 0"), *before)

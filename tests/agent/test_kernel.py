@@ -208,3 +208,11 @@ async def test_nothing_to_ask_is_said_and_not_recorded(make, text: str):
     with pytest.raises(UsageError, match="nothing to ask"):
         kernel.start(text)
     assert len(kernel.live.events) == 1
+
+
+def test_where_no_agent_can_run_that_is_said_before_anything_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("sys.platform", "win32")
+    for make in (lambda: nova.AgentKernel(tmp_path, home=tmp_path / "home"), lambda: nova.AgentKernel.resume("s1")):
+        with pytest.raises(UsageError, match="use WSL"):
+            make()
+    assert not (tmp_path / "home").exists()

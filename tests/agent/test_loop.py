@@ -37,8 +37,8 @@ async def test_a_turn_records_each_fact_before_what_rests_on_it(make):
     assert str(answer) == "It adds up."
     assert (answer.steps, answer.tool_calls, answer.usage) == (2, 1, Usage(input=200, output=20))
     assert kinds(kernel) == [
-        "SessionStarted", "MessageAppended:person", "PromptSet", "RequestSent:main", "MessageAppended:model", "ReplyReceived",
-        "ToolStarted", "MessageAppended:tool", "RuntimeStateCheckpointed",
+        "SessionStarted", "MessageAppended:person", "RuntimeStateCheckpointed", "PromptSet", "RequestSent:main",
+        "MessageAppended:model", "ReplyReceived", "ToolStarted", "MessageAppended:tool", "RuntimeStateCheckpointed",
         "RequestSent:main", "MessageAppended:model", "ReplyReceived",
     ]  # fmt: skip
 
@@ -140,7 +140,7 @@ async def test_an_interrupt_during_a_command_ends_it_and_answers_every_open_call
     assert first["content"] == "src/orders.py"
     assert "was running" in second["content"]
     assert "was not run" in third["content"]
-    assert kinds(kernel)[-2:] == ["MessageAppended:tool", "Note:interrupt"]
+    assert kinds(kernel)[-3:] == ["MessageAppended:tool", "RuntimeStateCheckpointed", "Note:interrupt"]
     assert kernel.live.events[-1].meta == {}, "what was heard is in the log as a message"
     request_is_whole(kernel)
     kernel.model.script.pop(0)

@@ -24,7 +24,7 @@ def test_a_checkpoint_is_made_only_when_something_changed(tmp_path):
     assert runtime.checkpoint(live, state) is None
     live.close()
     back = library.resume(live.session_id, tmp_path)
-    assert runtime.restore(back, tmp_path) == state
+    assert runtime.restore(back, tmp_path) == (state, [])
     assert state.tools == ("read", "run")
     assert len(checkpoints(back)) == 1
 
@@ -38,7 +38,7 @@ def test_the_state_survives_a_compaction_and_a_resume_from_the_end(tmp_path):
     world.ask(1)
     world.resume(0)
     assert not world.live.whole
-    assert runtime.restore(world.live, tmp_path).mode == "plan"
+    assert runtime.restore(world.live, tmp_path)[0].mode == "plan"
 
 
 def test_files_read_last_are_kept_in_order_and_bounded(tmp_path):
@@ -65,7 +65,7 @@ def test_what_changed_since_is_one_event_and_said_once(tmp_path):
     subprocess.run(["git", "-C", str(work), "symbolic-ref", "HEAD", "refs/heads/other"], check=True)
     (work / "a.py").write_text("changed")
     (work / "b.py").unlink()
-    assert runtime.restore(live, work) == state
+    assert runtime.restore(live, work)[0] == state
     note = live.last(Note, "runtime_differs")
     assert [(d["what"], d["name"], d["now"] == "") for d in note.meta["differences"]] == [
         ("branch", "", False),
@@ -90,12 +90,12 @@ def test_a_linked_worktree_has_its_own_branch(tmp_path):
 def test_a_directory_that_is_gone_and_a_state_that_is_no_state_are_no_faults(tmp_path):
     live = session(tmp_path, "one")
     live.append(RuntimeStateCheckpointed(id="r1", state={"cwd": str(tmp_path / "gone"), "colour": "blue"}))
-    state = runtime.restore(live, tmp_path)
+    state, _ = runtime.restore(live, tmp_path / "gone")
     assert live.last(Note, "runtime_differs").meta["differences"][0] == {
         "what": "cwd", "name": "", "recorded": state.cwd, "now": "",
     }  # fmt: skip
     live.append(RuntimeStateCheckpointed(id="r2", state={"files": "hostile"}))
-    assert runtime.restore(live, tmp_path) == RuntimeState()
+    assert runtime.restore(live, tmp_path) == (RuntimeState(), [])
 
 
 def test_calls_without_a_result_are_reported_once_and_never_run(tmp_path):
