@@ -19,7 +19,8 @@ turns = st.integers(2, 9)
 
 
 def wrong(planted: Planted, folder: Path) -> list[str]:
-    report = nova.open_session(planted.write(folder)).diagnose()
+    # two levels down: a folder beside this one may hold another example's file of the same session
+    report = nova.open_session(planted.write(folder / "projects" / "one")).diagnose()
     found = [f for f in report.findings if f.layer in planted.layers and (f.role == "cause" or report.verdict != "fault")]
     problems = []
     if report.verdict not in planted.verdicts:

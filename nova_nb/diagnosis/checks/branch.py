@@ -46,7 +46,7 @@ def late_graft(facts: Facts) -> Iterator[Finding]:
             continue
         other = [i for first in fork.others for i in facts.below(first) if isinstance(facts.events[i], MessageAppended)]
         other = [i for i in other if i not in facts.reachable]
-        if other and any(facts.person(i) for i in other) and min(other) < side[0]:
+        if _speaks(facts, other) and min(other) < side[0]:
             yield _graft(facts, _call_of(facts, side[0]), side, other)
             return
     yield from _graft_without_fork(facts)
@@ -61,7 +61,7 @@ def _graft_without_fork(facts: Facts) -> Iterator[Finding]:
     if call is None or not _is_result(facts, leaf):
         return
     between = [i for i in facts.conversation if call < i < leaf and i not in facts.reachable and not facts.side(i)]
-    if sum(facts.person(i) for i in between) and not any(facts.person(i) for i in facts.path if i > call):
+    if _speaks(facts, between) and not _speaks(facts, [i for i in facts.path if i > call and not _same_answer(facts, i, call)]):
         yield _graft(facts, call, [i for i in facts.path if i > between[0]], between)
 
 
@@ -69,10 +69,11 @@ def _graft(facts: Facts, call: int | None, side: list[int], other: list[int]) ->
     tail = [i for i in range(side[0], len(facts.events)) if facts.parent(i) in {facts.events[k].id for k in side}]
     rows = [i for i in (call, *side, *tail) if i is not None]
     turns = sum(facts.person(i) for i in other)
+    after = f"{turns} further turns of the person" if turns else f"{len(other)} further records"
     return facts.finding(
         "late-graft", "branch", "cause", list(dict.fromkeys(rows)),
         f"line {facts.log.lines[side[0]]} answers an old call (line {facts.log.lines[call] if call is not None else '?'}) after "
-        f"{turns} further turns of the person on another branch; as the newest row it became the leaf, and those {len(other)} "
+        f"{after} on another branch; as the newest row it became the leaf, and those {len(other)} "
         "records are off the active branch",
         fate="unreachable",
         remedy=f"continue from line {facts.log.lines[max(other)]}, the end of the real conversation",
@@ -142,6 +143,12 @@ def _last_seconds(facts: Facts, rows: list[int]) -> float | None:
 def _speaks(facts: Facts, rows: list[int]) -> bool:
     """Whether a stretch holds a turn of the person or an answer of the model."""
     return any(facts.person(i) or ((m := facts.message(i)) is not None and m.origin == "model") for i in rows)
+
+
+def _same_answer(facts: Facts, i: int, call: int) -> bool:
+    """Whether a row belongs to the answer that made a call."""
+    here, there = facts.message(i), facts.message(call)
+    return here is not None and there is not None and here.group is not None and here.group == there.group
 
 
 def _is_result(facts: Facts, i: int) -> bool:
