@@ -21,6 +21,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -110,7 +111,7 @@ def repair(session: Session, out: str | os.PathLike[str]) -> Repair:
         return Repair(path=None, changes=(), not_dared=tuple(plan.not_dared), before=facts.counts, after=None)
     origin = Path(source.path)
     origin = origin / "log.jsonl" if origin.is_dir() else origin
-    data = _apply(plan, origin.read_bytes())
+    data = _apply(plan, origin.read_bytes(), _nova_rows if source.format == "nova" else _rows)
     temporary = target.with_name(target.name + ".part")
     try:
         temporary.write_bytes(data)
@@ -150,6 +151,10 @@ def _bytes(facts: Facts, plan: _Plan) -> None:
         if damage.kind == "nul" and not rows:
             plan.drop.add(damage.line)
             plan.note(damage.line, None, "a line of NUL bytes is left out", "recorded")
+        elif damage.kind == "checksum" or any((m := facts.message(i)) is not None and m.meta.get("damaged") for i in rows):
+            plan.not_dared.append(
+                f"line {damage.line}: its words were changed or lost after it was written, and nothing here has them"
+            )
         elif rows and damage.kind in ("spliced", "nul", "torn", "not-json"):
             plan.split[damage.line] = [facts.events[i].id for i in rows]
             plan.note(
@@ -341,14 +346,14 @@ def _left_alone(facts: Facts, plan: _Plan) -> None:
 _PARENT = '"{key}"\\s*:\\s*"{old}"'
 
 
-def _apply(plan: _Plan, data: bytes) -> bytes:
+def _apply(plan: _Plan, data: bytes, rows_of: Callable[[bytes], list[bytes]]) -> bytes:
     """The edited file. Lines that no edit names keep their bytes."""
     lines = data.split(b"\n")
     out: list[tuple[float, bytes]] = []
     for number, line in enumerate(lines, 1):
         if number in plan.drop:
             continue
-        rows = _rows(line) if number in plan.split else [line]
+        rows = rows_of(line) if number in plan.split else [line]
         for row in rows:
             for edits, key in ((plan.relink, "parentUuid"), (plan.logical, "logicalParentUuid")):
                 if number in edits:
@@ -359,6 +364,14 @@ def _apply(plan: _Plan, data: bytes) -> bytes:
             out.append((place, row))
     out.sort(key=lambda item: item[0])
     return b"\n".join(row for _, row in out)
+
+
+def _nova_rows(line: bytes) -> list[bytes]:
+    """The events of a damaged line of Nova's own, each with a checksum of its own."""
+    from ..history.journal import encode
+    from ..history.reading import decode
+
+    return [encode(event)[1].rstrip(b"\n") for event in decode(line)[0]]
 
 
 def _rows(line: bytes) -> list[bytes]:

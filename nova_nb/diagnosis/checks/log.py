@@ -21,6 +21,14 @@ _SAY = {
     "not-utf8": "holds bytes that are no UTF-8; they were replaced to read the rest",
     "too-deep": "is nested too deeply to be a record",
     "not-a-record": "is JSON, but no record",
+    "checksum": "was changed after it was written: its checksum differs",
+    "lost-past": "names the session that this one was forked from, whose log is gone: what came before the fork is lost",
+}
+
+_GO_ON = "readers that stop at a bad line lose all that follows; read with one that goes on, or repair into a new file"
+_REMEDY = {
+    "checksum": "it is used as it stands now; what it said before is in a backup at best",
+    "lost-past": "put that session's folder back beside this one, and open it again",
 }
 
 
@@ -32,7 +40,7 @@ def damaged_lines(facts: Facts) -> Iterator[Finding]:
             continue  # whole as a row; whether an API refuses it is the provider layer's question
         at_end = damage.kind == "torn" and damage.line >= last
         rescued = f"; {damage.recovered} records on it were read all the same" if damage.recovered else ""
-        lost = damage.kind in ("not-json", "too-deep", "torn") and not damage.recovered
+        lost = damage.kind == "lost-past" or (damage.kind in ("not-json", "too-deep", "torn") and not damage.recovered)
         yield Finding(
             code=f"{damage.kind}-line",
             layer="log",
@@ -42,9 +50,7 @@ def damaged_lines(facts: Facts) -> Iterator[Finding]:
             records=facts.ids(facts.on_line(damage.line)),
             lines=(damage.line,),
             message=f"line {damage.line} {_SAY.get(damage.kind, damage.message)}{rescued}",
-            remedy="nothing that was acknowledged is missing"
-            if at_end
-            else "readers that stop at a bad line lose all that follows; read with one that goes on, or repair into a new file",
+            remedy="nothing that was acknowledged is missing" if at_end else _REMEDY.get(damage.kind, _GO_ON),
         )
 
 
