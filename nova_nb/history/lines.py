@@ -47,7 +47,7 @@ def recover(line: bytes) -> tuple[list[Any], str, str]:
     kind, clause = "", ""
     if b"\0" in line:
         kind, clause = "nul", f"{line.count(0)} NUL bytes"
-        line = line.replace(b"\0", b"")
+        line = line.translate(None, b"\0")  # `replace` takes a minute for a gigabyte of them
     try:
         text = line.decode()
     except UnicodeDecodeError as error:

@@ -38,8 +38,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.browser)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Any]:
+    """One Chromium for this folder and no longer: while Playwright is open, its event loop counts as running in this thread,
+    and no other test could run one."""
     path = chromium()
     if path is None:
         reason = "no Chromium on this machine (Debian: apt-get install chromium)"

@@ -4,6 +4,7 @@ the same sessions are clear."""
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
 from tempfile import TemporaryDirectory
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 import nova_nb as nova
 
-from .sessions import FAULTS, Planted, sound
+from .sessions import FAULTS, Claude, Planted, sound
 
 seeds = st.integers(0, 10_000)
 turns = st.integers(2, 9)
@@ -57,3 +58,18 @@ def test_two_faults_in_one_session_are_both_found(tmp_path: Path):
     planted.files["session.jsonl"] = b"\n".join(lines)
     report = nova.open_session(planted.write(tmp_path)).diagnose()
     assert {f.layer for f in report.causes} == {"log", "memory"}
+
+
+@pytest.mark.parametrize(("after_the_preface", "causes"), [("Summary: orders go to UTC.", []), ("", ["error-as-summary"])])
+def test_a_summary_on_the_line_of_its_preface_is_a_summary(after_the_preface: str, causes: list[str], tmp_path: Path):
+    made = Claude(Random(1))
+    made.turns(2)
+    _, row = made.compact("")
+    preface = "This session is being continued from a previous conversation that ran out of context. "
+    row["message"]["content"] = preface + after_the_preface
+    made.turn()
+    file = tmp_path / "project" / "session.jsonl"  # not beside the folder of another test, where the same session may be
+    file.parent.mkdir()
+    file.write_bytes(made.data())
+    report = nova.open_session(file).diagnose()
+    assert [f.code for f in report.causes] == causes

@@ -28,7 +28,9 @@ ERROR = re.compile(
 SHORT = 600
 """Characters: a longer text that mentions an error is a summary that mentions an error."""
 
-PREFACE = re.compile(r"^This session is being continued from a previous conversation[^\n]*\n*(?:The summary below[^\n]*\n*)?")
+PREFACE = re.compile(
+    r"^This session is being continued from a previous conversation[^.\n]*\.?\s*(?:The (?:summary below|conversation is)[^.:\n]*[.:]?\s*)?"
+)
 
 
 def dangling_logical_parent(facts: Facts) -> Iterator[Finding]:
