@@ -570,3 +570,11 @@ def test_without_request_rows_the_place_of_system_reminders_is_said_to_be_unknow
     session = opened(rows, path)
     assert session.steps[0].basis == "partial"
     assert "depends on the model" in session.request(step=1).unknown[0]
+
+
+def test_other_jsonl_files_in_the_folder_are_no_sessions(tmp_path: Path) -> None:
+    (tmp_path / "session.jsonl").write_bytes(nova.examples.path("claude-code-short").read_bytes())
+    (tmp_path / "dataset.jsonl").write_text('{"prompt": "x"}\n')  # newer than the session
+    (tmp_path / "broken.jsonl").write_bytes(bytes(4096))
+    assert [info.session_id for info in nova.list_sessions(tmp_path)] == ["session"]
+    assert nova.open_session(tmp_path).steps

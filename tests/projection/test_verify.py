@@ -1,4 +1,4 @@
-"""verify(): what was sent is what the log gives; where it is not, the first differing block and the missing event are named."""
+"""Law 9, verify(): what was sent is what the log gives; where it is not, the first differing block and the missing event are named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Watching costs nothing (law 11): with views open, the agent sends the same bytes and writes the same log."""
+"""Law 11, watching costs nothing: with views open, the agent sends the same bytes and writes the same log."""
 
 from __future__ import annotations
 

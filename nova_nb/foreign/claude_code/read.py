@@ -242,7 +242,7 @@ def list_sessions(path: Path) -> list[SessionInfo]:
 
 def _infos(file: Path) -> list[SessionInfo]:
     first = head(file)
-    if not first.strip():
+    if not is_transcript(first):  # other programs keep .jsonl files too, and a newer one of theirs is not the session used last
         return []
     agents = sorted((file.parent / file.stem / "subagents").rglob("agent-*.jsonl"))
     return [_info(file, first), *(_info(agent, head(agent)) for agent in agents)]
