@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict
 from ..history.events import MemoryOperation
 from ..history.log import record_id
 from .fate import Mention, Trace, Turn, finder, holds, trace
-from .report import Diagnosis, Finding, diagnose
+from .report import Diagnosis, Finding, Sentence, diagnose
 from .stored import placeholders, stored_files
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Item(BaseModel):
 
     question: str
     answer: bool | None
-    evidence: str
+    evidence: Sentence
 
 
 class Amnesia(BaseModel):
@@ -49,7 +49,7 @@ class Amnesia(BaseModel):
 
     text: str
     outcome: Outcome
-    answer: str
+    answer: Sentence
     """one or two sentences for a person"""
     first: Mention | None
     visible_until: int | None

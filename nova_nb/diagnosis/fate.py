@@ -29,6 +29,7 @@ from ..history.events import (
 )
 from ..history.log import record_id
 from ..projection.pieces import Piece, Projection
+from .report import Sentence
 from .stored import read_stored, stored_files
 from .unseen import Unseen, unseen
 
@@ -86,7 +87,7 @@ class Turn(_Frozen):
     layer: str
     record: str | None = None
     line: int | None = None
-    message: str
+    message: Sentence
 
 
 class Trace(_Frozen):

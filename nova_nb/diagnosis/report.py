@@ -7,9 +7,9 @@ them see the same `Facts`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 if TYPE_CHECKING:
     from ..session import Session
@@ -49,6 +49,24 @@ class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
+LONGEST = 700
+"""Characters of a sentence; ids and names in it come from a log and can be of any length."""
+
+
+def one_line(text: str, most: int = LONGEST) -> str:
+    """A text as one line that no terminal obeys, at most so long: it may quote a log, and a log is hostile.
+
+    >>> one_line("a\\x1b[2J\\nb")
+    'a\N{REPLACEMENT CHARACTER}[2J b'
+    """
+    text = "".join(c if c.isprintable() else " " if c.isspace() else "\N{REPLACEMENT CHARACTER}" for c in text)
+    return text if len(text) <= most else f"{text[:most]} …"
+
+
+Sentence = Annotated[str, AfterValidator(one_line)]
+"""Words for a person, safe to print."""
+
+
 class Finding(_Frozen):
     """One claim with its evidence. `lines` are 1-based physical lines that a person can open and see."""
 
@@ -59,8 +77,8 @@ class Finding(_Frozen):
     fate: Fate | None = None
     records: tuple[str, ...] = ()
     lines: tuple[int, ...] = ()
-    message: str
-    remedy: str | None = None
+    message: Sentence
+    remedy: Sentence | None = None
     because_of: str | None = None
     """code of the cause, for a symptom"""
 

@@ -18,6 +18,7 @@ import msgspec
 from ..foreign.base import Leaf
 from ..history.events import Block, CompactionBoundaryCreated, Event, ForeignRow, MessageAppended
 from ..history.log import Log, record_id
+from .report import one_line
 
 if TYPE_CHECKING:
     from ..session import Session
@@ -164,7 +165,7 @@ class _Unreachable:
                     return (
                         Reason(
                             "branch",
-                            f"the active branch begins at line {line}, whose parent {up} is in no record",
+                            f"the active branch begins at line {line}, whose parent {one_line(up, 80)} is in no record",
                             record_id(event.id),
                             line,
                         ),
@@ -187,7 +188,7 @@ class _Unreachable:
             if isinstance(event, MessageAppended) and event.meta.get("sidechain"):
                 found = (Reason("branch", "a subagent's own conversation", record_id(at), line),)
             elif up is None or self.log.get(up) is None:
-                end = "begins" if up is None else f"breaks (the parent {up} is in no record)"
+                end = "begins" if up is None else f"breaks (the parent {one_line(up, 80)} is in no record)"
                 found = (
                     Reason("branch", f"its chain {end} at line {line}, apart from the active branch", record_id(at), line),
                     *self.start,

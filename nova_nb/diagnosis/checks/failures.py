@@ -14,7 +14,7 @@ from ...history.artifacts import Artifacts
 from ...history.events import CompactionBoundaryCreated, Failure, Note, ReplyReceived, SessionStarted, ToolResultExternalized
 from ...settings import settings_from
 from ..facts import Facts
-from ..report import Finding
+from ..report import Finding, one_line
 
 
 def compactions_failed(facts: Facts) -> Iterator[Finding]:
@@ -127,13 +127,7 @@ def _state(artifacts: Artifacts, event: ToolResultExternalized) -> str:
         return "missing"
 
 
-LONGEST = 160
-"""Characters of another program's message inside a sentence of ours."""
-
-
 def _why(facts: Facts, i: int) -> str:
     """What the failure said, as a part of a sentence: one line, printable, and not long."""
     event = facts.events[i]
-    said = " ".join(event.message.split()) if isinstance(event, Failure) else ""
-    said = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in said)
-    return f"“{said if len(said) <= LONGEST else said[:LONGEST] + ' …'}”"
+    return f"“{one_line(' '.join(event.message.split()), 160)}”" if isinstance(event, Failure) else "unknown"

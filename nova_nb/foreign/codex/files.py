@@ -73,7 +73,7 @@ def is_rollout(head: bytes) -> bool:
         except NotASession:
             return False
     for n, row in enumerate(peek_rows(head, 40)):
-        if isinstance(row.get("payload"), dict) and row.get("type") in KINDS:
+        if isinstance(row.get("payload"), dict) and isinstance(row.get("type"), str) and row["type"] in KINDS:
             return True
         if n == 0 and {"id", "timestamp", "instructions"} <= row.keys():
             return True
