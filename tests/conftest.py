@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,3 +25,11 @@ def shared(name: str) -> Path:
 def source() -> Fixed:
     """Ids that count and a clock that ticks a second a reading."""
     return Fixed()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nova_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where sessions go that a test gives no `home`: never among those of the person who runs the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NOVA_HOME", str(home := tmp_path_factory.mktemp("nova-home")))
+        yield home

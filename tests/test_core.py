@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import nova_nb as nova
+from nova_nb.history import library
 from nova_nb.history.events import (
     BranchSelected,
     CompactionBoundaryCreated,
@@ -57,3 +58,7 @@ def test_a_boundary_stands_for_what_came_before_and_keeps_its_tail(tmp_path: Pat
     journal.close()
     messages = nova.open_session(tmp_path).request().messages
     assert [m["content"][0]["text"] for m in messages] == ["summary", "two", "three"]
+
+
+def test_no_test_writes_into_the_home_of_who_runs_it():
+    assert not library.home().is_relative_to(Path.home())

@@ -110,6 +110,8 @@ class Trace(_Frozen):
         strip = "".join(marks[entry.state] for entry in self.steps)
         lines = [f"{self.text!r}  |{strip}|"]
         lines += [f"  step {turn.step}: {turn.from_} → {turn.to}: {turn.message}" for turn in self.turns]
+        if self.first is None and not self.turns:
+            lines.append("  no record of this log holds it")
         return "\n".join(lines)
 
 

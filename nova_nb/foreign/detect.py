@@ -51,6 +51,8 @@ def format_of(path: str | os.PathLike[str]) -> Format:
         names.append(module.name)
     if path.is_dir():
         what = "a folder without a session in it; give the folder or file that the agent wrote"
+    elif head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        what = "text in UTF-16, as some shells write it; save it as UTF-8, or give the file that the agent wrote"
     elif b"\0" in head[:1024]:
         what = "binary data and no session; give the file that the agent wrote"
     else:

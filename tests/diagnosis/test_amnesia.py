@@ -65,3 +65,8 @@ def test_a_text_in_the_middle_of_a_stored_result_is_on_disk(tmp_path: Path):
 def test_an_empty_text_is_refused_with_a_hint(text: str):
     with pytest.raises(UsageError, match="give a text"):
         session("healthy-compaction").trace(text)
+
+
+def test_a_trace_of_what_no_record_holds_says_so_in_words():
+    session = nova.open_session(nova.examples.path("claude-code-compaction"))
+    assert str(session.trace("never CURRENT_TIMESTAMP")).endswith("\n  no record of this log holds it")

@@ -33,6 +33,12 @@ def test_an_empty_file(tmp_path: Path) -> None:
     assert refused(path).startswith("the file is empty; ")
 
 
+def test_text_that_a_shell_saved_in_another_encoding(tmp_path: Path) -> None:
+    path = tmp_path / "copied.jsonl"
+    path.write_text('{"type":"user","parentUuid":null}', "utf-16")
+    assert refused(path).startswith("this is text in UTF-16, as some shells write it; save it as UTF-8")
+
+
 def test_binary_data(tmp_path: Path) -> None:
     path = tmp_path / "image.jsonl"
     path.write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + bytes(range(256)) * 20)
