@@ -62,6 +62,10 @@ AGREE = 0.5
 """Part of the calls whose growth must agree with their rows; else the counts are of something else, and no witness."""
 
 
+LEAST, MOST = 0.8, 12.0
+"""Characters a token that text can have at all: a pair outside carried more, or less, than its rows."""
+
+
 def fit(answers: Sequence[Answer]) -> Witness | None:
     """Rate and fixed part, by medians, so that a call that carried less than the log says does not move them. None with too
     few calls, or where the counts do not follow the rows."""
@@ -70,15 +74,31 @@ def fit(answers: Sequence[Answer]) -> Witness | None:
         for before, now in itertools.pairwise(answers)
         if before.epoch == now.epoch
     ]
-    rates = [chars / tokens for chars, tokens in pairs if chars >= 100 and tokens >= 20]
+    rates = [
+        (chars / tokens, chars) for chars, tokens in pairs if chars >= 60 and tokens >= 20 and LEAST <= chars / tokens <= MOST
+    ]
     if len(rates) < 2:
         return None
-    rate = min(max(statistics.median(rates), 1.0), 8.0)
+    rate = _weighted_median(rates)
     follow = sum(abs(tokens - chars / rate) <= max(GROWTH_TOKENS, GROWTH_SHARE * abs(chars) / rate) for chars, tokens in pairs)
     if follow < AGREE * len(pairs):
         return None
     fixed = statistics.median(a.context - a.chars / rate for a in answers)
     return Witness(rate, max(fixed, 0.0), len(answers))
+
+
+def _weighted_median(values: Sequence[tuple[float, int]]) -> float:
+    """The value at half of the weight: what much text says counts more than what little text says.
+
+    >>> _weighted_median([(0.1, 700), (3.8, 1_900)])
+    3.8
+    """
+    half, seen = sum(weight for _, weight in values) / 2, 0
+    for value, weight in sorted(values):
+        seen += weight
+        if seen >= half:
+            return value
+    raise ValueError("no values")
 
 
 def row_chars(event: Event) -> int:
