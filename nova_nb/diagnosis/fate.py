@@ -324,7 +324,7 @@ def _turn(session: Session, before: StepFate | None, now: StepFate) -> Turn:
         if now.in_request:
             return _made(was, now, "log", now, f"first in a request; it stands at line {now.line}")
         return _made(was, now, "projection", now, f"it is in the log (line {now.line}) but not in the request")
-    verb = "came back" if now.in_request and not before.in_request else "left" if before.in_request else "changed"
+    verb = "changed" if now.in_request == before.in_request else "came back" if now.in_request else "left"
     boundary = _boundary_between(session, before.step, now.step)
     if boundary is not None:
         at = Mention(record=record_id(log.events[boundary].id), line=log.lines[boundary])
