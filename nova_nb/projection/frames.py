@@ -18,6 +18,9 @@ from ..settings import ContextSettings
 from .budget import category, estimate
 from .pieces import Piece, Projection
 
+REBUILT = ("summary", "attachment", "memory", "reminder")
+"""states of pieces that an agent makes anew after a compaction, be they in the boundary or in rows of their own"""
+
 
 def compaction(
     n: int,
@@ -39,24 +42,26 @@ def compaction(
             for p in pieces
         ]  # fmt: skip
 
-    there = {p.key for p in after.pieces}
-    made = [p for p in after.pieces if boundary.id in p.sources]
+    there, known = {p.key for p in after.pieces}, {p.key for p in before.pieces}
+    made = [p for p in after.pieces if p.key not in known and (p.state in REBUILT or boundary.id in p.sources)]
     kept = [p for p in before.pieces if p.key in there]
     gone = [p for p in before.pieces if p.key not in there]
     summary = [p for p in made if p.state == "summary"]
-    rebuilt = [p for p in made if p.state == "attachment"]
+    rebuilt = [p for p in made if p.state != "summary"]
     meta = boundary.meta
     total, gone_tokens, new_tokens = tokens(before.pieces), tokens(gone), tokens(made)
+    recorded = f" at {boundary.tokens_before:,} tokens" if boundary.tokens_before else ""
     cost = {} if usage is None else {"usage": msgspec.to_builtins(usage)}
     frames = [
         Frame("Before", f"{len(before.pieces)} pieces, about {total:,} tokens of messages; " +
-              f"trigger: {boundary.trigger or 'not recorded'} at {boundary.tokens_before:,} tokens",
-              {"tokens": total, "recorded": boundary.tokens_before, "pieces": rows(before.pieces)}),
+              f"trigger: {boundary.trigger or 'not recorded'}{recorded}",
+              {"tokens": total, "recorded": boundary.tokens_before or None, "pieces": rows(before.pieces)}),
         Frame("The cut", meta.get("why") or f"keeps {len({p.message for p in kept})} messages verbatim",
               {"candidate": meta.get("candidate"), "cut": meta.get("cut"), "first_kept": kept[0].key if kept else None}),
         Frame("Summarised", f"{len(gone)} pieces of about {gone_tokens:,} tokens leave the request; their rows stay on disk",
               {"tokens": gone_tokens, "pieces": rows(gone), **cost}),
-        Frame("The summary", f"about {tokens(summary):,} tokens stand for them", {
+        Frame("The summary", f"about {tokens(summary):,} tokens stand for them" if summary else
+              "not among the messages that the file holds", {
             "tokens": tokens(summary), "text": "\n".join(p.block.get("text") or "" for p in summary),
             "symbols": meta.get("symbols", []), "made_by": meta.get("summary", "model")}),
         Frame("Kept verbatim", f"{len(kept)} pieces, about {tokens(kept):,} tokens" +
@@ -65,6 +70,6 @@ def compaction(
         Frame("Recovery attachment", f"{len(rebuilt)} sections, about {tokens(rebuilt):,} tokens of rebuilt context",
               {"tokens": tokens(rebuilt), "sections": [p.block.get("text") or "" for p in rebuilt]}),
         Frame("After", f"about {new_tokens + tokens(kept):,} tokens, {total - new_tokens - tokens(kept):,} fewer",
-              {"tokens": new_tokens + tokens(kept), "recorded": boundary.tokens_after, "pieces": rows([*made, *kept])}),
+              {"tokens": new_tokens + tokens(kept), "recorded": boundary.tokens_after or None, "pieces": rows([*made, *kept])}),
     ]  # fmt: skip
     return Replay("compaction", n, frames)
