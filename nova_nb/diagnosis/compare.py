@@ -18,6 +18,7 @@ import msgspec
 from ..errors import UsageError
 from ..foreign.rows import read_rows
 from ..history.events import Block
+from ..projection.canonical import encode
 from ..projection.pieces import messages_of
 from ..projection.request import Request
 from .sets import behind, four_sets
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from ..session import Session
 
     Target = Session | tuple[Session, int | None] | Request | dict[str, Any]
-
-_encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -192,7 +191,7 @@ def _places(request: Request) -> list[tuple[Place, bytes]]:
         for n, block in enumerate(message["content"]):
             bare = {k: v for k, v in block.items() if k != "cache_control"} if isinstance(block, dict) else {"text": str(block)}
             of = sources[len(out)] if sources else ()
-            out.append((Place(m, n, message["role"], str(bare.get("type")), _text(bare)[:200], of), _encode(bare)))
+            out.append((Place(m, n, message["role"], str(bare.get("type")), _text(bare)[:200], of), encode(bare)))
     return out
 
 
@@ -200,8 +199,8 @@ def _text(block: Block) -> str:
     for key in ("text", "thinking", "content", "input", "arguments", "output"):
         if key in block:
             value = block[key]
-            return value if isinstance(value, str) else _encode(value).decode()
-    return _encode(block).decode()
+            return value if isinstance(value, str) else encode(value).decode()
+    return encode(block).decode()
 
 
 def _without(these: Sequence[tuple[Place, bytes]], those: Sequence[tuple[Place, bytes]]) -> list[tuple[Place, bytes]]:

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from ..history.events import Block
+from .canonical import encode
 
 STATES = ("whole", "preview", "placeholder", "folded", "summary", "attachment", "memory", "reminder", "repair")
 """How a piece relates to its sources:
@@ -80,7 +81,7 @@ def block_chars(block: Block) -> int:
             return len(content)
         return sum(block_chars(part) for part in content or [] if isinstance(part, dict))
     if kind == "tool_use":
-        return len(block.get("name") or "") + len(msgspec.json.encode(block.get("input")))
+        return len(block.get("name") or "") + len(encode(block.get("input")))
     if kind == "thinking":
         return len(block.get("thinking") or "")
     return 0

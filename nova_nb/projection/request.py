@@ -16,11 +16,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import msgspec
-
+from .canonical import encode
 from .pieces import Piece
-
-_encoder = msgspec.json.Encoder(order="deterministic")
 
 
 @dataclass(frozen=True)
@@ -112,12 +109,12 @@ class Request:
 def canonical_lines(tools: Any, system: Any, messages: list[dict[str, Any]]) -> list[bytes]:
     """The canonical form, one line a part."""
     parts = [{"tools": tools or []}, {"system": system or []}, *messages]
-    return [_encoder.encode(_unmarked(part)) + b"\n" for part in parts]
+    return [encode(_unmarked(part)) + b"\n" for part in parts]
 
 
 def canonical_message(message: dict[str, Any]) -> bytes:
     """One line of the canonical form."""
-    return _encoder.encode(_unmarked(message)) + b"\n"
+    return encode(_unmarked(message)) + b"\n"
 
 
 def _unmarked(value: Any) -> Any:

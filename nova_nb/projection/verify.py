@@ -20,6 +20,7 @@ import msgspec
 
 from ..history.events import Event, RequestSent
 from ..settings import ContextSettings
+from .canonical import encode
 from .compaction import POLICY as COMPACTION
 from .overflow import as_sent
 from .pieces import Piece, messages_of
@@ -32,8 +33,6 @@ POLICIES = {"", POLICY, COMPACTION}
 
 CHANGES = "projection_committed, projection_undone, compaction_boundary_created or branch_selected"
 """The events that change what stands before the end of a request."""
-
-_encoder = msgspec.json.Encoder(order="deterministic")
 
 
 class Parting(msgspec.Struct, frozen=True):
@@ -150,7 +149,7 @@ def block_digests(request: Request) -> list[str]:
 
 def _digest(message: dict[str, Any]) -> str:
     blocks = [{k: v for k, v in block.items() if k != "cache_control"} for block in message["content"]]
-    return "-".join(hashlib.sha256(_encoder.encode(block)).hexdigest()[:8] for block in blocks)
+    return "-".join(hashlib.sha256(encode(block)).hexdigest()[:8] for block in blocks)
 
 
 def derived(projector: Projector, sent: RequestSent) -> Request:
@@ -245,7 +244,7 @@ def _position(request: Request, offset: int) -> tuple[int, int]:
                 return -1, 0
             at = len(b'{"content":[')
             for n, block in enumerate(request.messages[i - 2]["content"]):
-                at += len(_encoder.encode(block)) + 1
+                at += len(encode(block)) + 1
                 if offset < at:
                     return i - 2, n
             return i - 2, max(0, len(request.messages[i - 2]["content"]) - 1)
