@@ -63,6 +63,16 @@ def one_line(text: str, most: int = LONGEST) -> str:
     return text if len(text) <= most else f"{text[:most]} …"
 
 
+def many(n: int, what: str) -> str:
+    """
+    >>> many(1, "record"), many(1_200, "boundary")
+    ('1 record', '1,200 boundaries')
+    """
+    if n == 1:
+        return f"1 {what}"
+    return f"{n:,} {what[:-1]}ies" if what.endswith("y") else f"{n:,} {what}s"
+
+
 Sentence = Annotated[str, AfterValidator(one_line)]
 """Words for a person, safe to print."""
 

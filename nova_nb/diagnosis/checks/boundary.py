@@ -13,7 +13,7 @@ from typing import Any
 from ...history.events import CompactionBoundaryCreated
 from ...history.log import record_id
 from ..facts import Facts
-from ..report import Finding
+from ..report import Finding, many
 from .branch import LINKED
 
 ERROR = re.compile(
@@ -85,7 +85,7 @@ def error_as_summary(facts: Facts) -> Iterator[Finding]:
         rows = [b] if row is None else [b, row]
         yield facts.finding(
             "error-as-summary", "boundary", "cause", rows,
-            f"the summary at line {facts.log.lines[rows[-1]]} {what}: {len(replaced)} records were replaced by it and left the request",
+            f"the summary at line {facts.log.lines[rows[-1]]} {what}, and it took the place of {many(len(replaced), 'record')}, which left the request",
             fate="hidden",
             remedy=f"all of them are on disk (up to line {facts.log.lines[b] - 1}) and can be summarised again",
         )  # fmt: skip
@@ -118,8 +118,8 @@ def nothing_of_the_conversation(facts: Facts) -> Iterator[Finding]:
             continue
         yield facts.finding(
             "nothing-of-the-conversation", "boundary", "cause", [b],
-            f"the replacement history at line {facts.log.lines[b]} has {len(history)} items, all of them standing context: nothing "
-            f"of the {len(before)} records before it, and no summary, goes on",
+            f"the replacement history at line {facts.log.lines[b]} has {many(len(history), 'item')}, standing context only: nothing "
+            f"of the {many(len(before), 'record')} before it, and no summary, goes on",
             fate="hidden",
             remedy="the records are on disk before this line; resume from there or compact again",
         )  # fmt: skip
@@ -169,14 +169,14 @@ def replayed_from_before(facts: Facts) -> Iterator[Finding]:
         yield facts.finding(
             "replayed-from-before", "boundary", "cause", list(dict.fromkeys(rows)),
             f"lines {facts.log.lines[copies[0]]} to {facts.log.lines[copies[-1]]} repeat rows from before the boundary at line "
-            f"{facts.log.lines[b]}, and the conversation goes on from them: {len(passed)} boundaries with their summaries and "
-            f"{len(lost)} records are off the branch",
+            f"{facts.log.lines[b]}, and the conversation goes on from them, which leaves {many(len(passed), 'boundary')} and "
+            f"{many(len(lost), 'record')} off the branch",
             fate="unreachable",
             remedy=f"continue from the summary after line {facts.log.lines[passed[-1]]}",
         )  # fmt: skip
         yield facts.finding(
             "repeated-rows", "log", "symptom", copies[:1],
-            f"{len(copies)} rows stand in the file twice", fate="intact", because_of="replayed-from-before",
+            f"the file holds {many(len(copies), 'row')} twice", fate="intact", because_of="replayed-from-before",
         )  # fmt: skip
         return
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from ...history.events import MessageAppended
 from ..facts import Facts, Fork
-from ..report import Finding
+from ..report import Finding, many
 
 LINKED = frozenset({"claude-code", "nova", "openhands", "pi"})
 """Agents whose rows name their parents: only there is a branch something that the log records."""
@@ -29,8 +29,8 @@ def injected_root(facts: Facts) -> Iterator[Finding]:
         return
     yield facts.finding(
         "injected-root", "branch", "cause", [root],
-        f"line {facts.log.lines[root]} is a {event.role} row without a parent, appended to a conversation that was under way; "
-        f"everything after it hangs from it, so the {len(before)} records before it are on disk but off the branch",
+        f"line {facts.log.lines[root]} is a row (role {event.role}) without a parent, appended to a conversation that was under way; "
+        f"everything after it hangs from it, which leaves {many(len(before), 'record')} before it on disk, off the branch",
         fate="unreachable",
         remedy=f"continue from line {facts.log.lines[before[-1]]}, the end of the conversation before it",
     )  # fmt: skip
@@ -66,15 +66,16 @@ def _graft_without_fork(facts: Facts) -> Iterator[Finding]:
 
 
 def _graft(facts: Facts, call: int | None, side: list[int], other: list[int]) -> Finding:
-    tail = [i for i in range(side[0], len(facts.events)) if facts.parent(i) in {facts.events[k].id for k in side}]
+    ids = {facts.events[k].id for k in side}
+    tail = [i for i in range(side[0], len(facts.events)) if facts.parent(i) in ids]
     rows = [i for i in (call, *side, *tail) if i is not None]
     turns = sum(facts.person(i) for i in other)
-    after = f"{turns} further turns of the person" if turns else f"{len(other)} further records"
+    after = f"{many(turns, 'further turn')} of the person" if turns else many(len(other), "further record")
     return facts.finding(
         "late-graft", "branch", "cause", list(dict.fromkeys(rows)),
         f"line {facts.log.lines[side[0]]} answers an old call (line {facts.log.lines[call] if call is not None else '?'}) after "
-        f"{after} on another branch; as the newest row it became the leaf, and those {len(other)} "
-        "records are off the active branch",
+        f"{after} on another branch; as the newest row it became the leaf, which leaves {many(len(other), 'record')} "
+        "off the active branch",
         fate="unreachable",
         remedy=f"continue from line {facts.log.lines[max(other)]}, the end of the real conversation",
     )  # fmt: skip
@@ -96,7 +97,7 @@ def turn_on_stale_leaf(facts: Facts) -> Iterator[Finding]:
         yield facts.finding(
             "turn-on-stale-leaf", "branch", "cause", [*queued[-1:], fork.taken],
             f"the message at line {facts.log.lines[fork.taken]} was attached to an older answer while the turn at line "
-            f"{facts.log.lines[min(other)]} and after was still running; {len(other)} records are on the other side of that fork",
+            f"{facts.log.lines[min(other)]} and after was still running; the other side of that fork holds {many(len(other), 'record')}",
             fate="unreachable",
             remedy=f"the other branch ends at line {facts.log.lines[max(other)]}; both overlap in time, so this was no rewind",
         )  # fmt: skip
@@ -124,8 +125,8 @@ def rewound(facts: Facts) -> Iterator[Finding]:
         if other and not _still_running(facts, other, fork.taken) and min(other) < fork.taken:
             yield facts.finding(
                 "rewound", "branch", "note", [fork.taken],
-                f"the person went back and on from another point at line {facts.log.lines[fork.taken]}; {len(other)} records "
-                "of the branch left behind are on disk and not in the request",
+                f"the person went back and on from another point at line {facts.log.lines[fork.taken]}; the branch left behind holds "
+                f"{many(len(other), 'record')}, on disk and not in the request",
                 fate="unreachable",
             )  # fmt: skip
 

@@ -14,7 +14,7 @@ from ...history.artifacts import Artifacts
 from ...history.events import CompactionBoundaryCreated, Failure, Note, ReplyReceived, SessionStarted, ToolResultExternalized
 from ...settings import settings_from
 from ..facts import Facts
-from ..report import Finding, one_line
+from ..report import Finding, many, one_line
 
 
 def compactions_failed(facts: Facts) -> Iterator[Finding]:
@@ -45,7 +45,7 @@ def compactions_failed(facts: Facts) -> Iterator[Finding]:
 def _got_over(facts: Facts, failed: list[int]) -> Finding:
     return facts.finding(
         "compaction-failed", "budget", "note", failed,
-        f"{len(failed)} compactions failed without a loss, the last one at line {facts.log.lines[failed[-1]]} ({_why(facts, failed[-1])})",
+        f"{many(len(failed), 'compaction')} failed without a loss, the last one at line {facts.log.lines[failed[-1]]} ({_why(facts, failed[-1])})",
         fate="intact",
     )  # fmt: skip
 
@@ -71,7 +71,7 @@ def refused(facts: Facts) -> Iterator[Finding]:
     if last < answered:
         yield facts.finding(
             "request-refused", "provider", "note", failed,
-            f"{len(failed)} requests got no answer, the last one at line {facts.log.lines[last]} ({_why(facts, last)}); later ones did",
+            f"{many(len(failed), 'request')} got no answer, the last one at line {facts.log.lines[last]} ({_why(facts, last)}); later ones did",
             fate="intact",
         )  # fmt: skip
     else:
@@ -89,7 +89,7 @@ def result_not_stored(facts: Facts) -> Iterator[Finding]:
     if failed:
         yield facts.finding(
             "result-not-stored", "artifact", "note", failed,
-            f"{len(failed)} large results could not be written to a file ({_why(facts, failed[-1])}) and went into the request whole",
+            f"{many(len(failed), 'large result')} could not be written to a file ({_why(facts, failed[-1])}) and went into the request whole",
             fate="intact", remedy="free space or repair the disk: such results fill the window faster",
         )  # fmt: skip
 

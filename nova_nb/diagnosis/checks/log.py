@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from ...history.events import CompactionBoundaryCreated
 from ..facts import Facts
-from ..report import Finding
+from ..report import Finding, many
 
 _SAY = {
     "nul": "is a run of NUL bytes, as an interrupted append leaves them",
@@ -39,7 +39,7 @@ def damaged_lines(facts: Facts) -> Iterator[Finding]:
         if damage.kind == "surrogate":
             continue  # whole as a row; whether an API refuses it is the provider layer's question
         at_end = damage.kind == "torn" and damage.line >= last
-        rescued = f"; {damage.recovered} records on it were read all the same" if damage.recovered else ""
+        rescued = f"; Nova read {many(damage.recovered, 'record')} on it all the same" if damage.recovered else ""
         lost = damage.kind == "lost-past" or (damage.kind in ("not-json", "too-deep", "torn") and not damage.recovered)
         yield Finding(
             code=f"{damage.kind}-line",
@@ -78,15 +78,15 @@ def parent_never_written(facts: Facts) -> Iterator[Finding]:
         return
     yield facts.finding(
         "parent-never-written", "log", "cause", [start],
-        f"line {facts.log.lines[start]} names a parent ({facts.parent(start)}) that is in no row, so a walk from the end stops there: "
-        f"{len(cut)} conversation records before it (lines {facts.log.lines[cut[0]]} to {facts.log.lines[cut[-1]]}) are on disk "
-        "but unreachable",
+        f"line {facts.log.lines[start]} names a parent ({facts.parent(start)}) that is in no row, so a walk from the end stops there "
+        f"and cuts off {many(len(cut), 'conversation record')} before it (lines {facts.log.lines[cut[0]]} to "
+        f"{facts.log.lines[cut[-1]]}), which stay on disk, unreachable",
         fate="unreachable",
         remedy="a repair bridges it to the record just before it where the counted input proves that link; else it would be a guess",
     )  # fmt: skip
     yield facts.finding(
         "cut-off", "branch", "symptom", cut[-1:],
-        f"{len(cut)} records are off the active branch", fate="unreachable", because_of="parent-never-written",
+        f"the active branch does not hold {many(len(cut), 'record')} before that line", fate="unreachable", because_of="parent-never-written",
     )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from ..facts import Facts
-from ..report import Finding
+from ..report import Finding, many
 
 
 def repeated_id(facts: Facts) -> Iterator[Finding]:
@@ -115,7 +115,7 @@ def sent_twice(facts: Facts) -> Iterator[Finding]:
         calls = sum(len(ids) > 1 for ids in seen.values())
         yield facts.finding(
             "result-sent-twice", "pairing", "cause", rows,
-            f"the latest request carried the results of {calls} calls twice: after a resume the agent reads them with their call and again "
+            f"the latest request carried the results of {many(calls, 'call')} twice: after a resume the agent reads them with their call and again "
             "as rows of their own; nothing is lost, and the window fills twice as fast",
             certainty="proved", fate="intact", remedy="start a new session from a summary, or compress, to be rid of the copies",
         )  # fmt: skip

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from ...history.events import ForeignRow, ProjectionCommitted
 from ...projection.pieces import block_chars
 from ..facts import Facts, once
-from ..report import Finding
+from ..report import Finding, many
 from ..witness import Answer
 
 NOISE_TOKENS = 1_200
@@ -84,7 +84,7 @@ def elided_in_one_pass(facts: Facts) -> Iterator[Finding]:
             yield facts.finding(
                 "elided-in-one-pass", "projection", "cause", [i, parent],
                 f"line {facts.log.lines[i]} stands before the progress row (line {facts.log.lines[parent]}) that it names; the "
-                f"version that answered at line {line} stopped its walk there, so {len(cut)} records before it were not sent: its "
+                f"version that answered at line {line} stopped its walk there, so it did not send {many(len(cut), 'record')} before it: its "
                 f"counted input fits only what follows",
                 certainty="proved", fate="hidden",
                 remedy="every parent exists: a reader that resolves links in two passes reaches the start",
@@ -161,8 +161,8 @@ def passed_by_on_resume(facts: Facts) -> Iterator[Finding]:
     if gone:
         yield facts.finding(
             "passed-by-on-resume", "projection", "cause", gone,
-            f"{len(gone)} records of parallel calls (lines {', '.join(map(str, facts.lines(gone)[:6]))}) are on the branch and were not "
-            "sent: after a resume this version walks by parents alone, and of parallel calls only the last is kept",
+            f"the latest request left out {many(len(gone), 'record')} of parallel calls that are on the branch (lines "
+            f"{', '.join(map(str, facts.lines(gone)[:6]))}): after a resume this version walks by parents alone, and of parallel calls only the last is kept",
             certainty="proved", fate="hidden", remedy="newer versions bring them back; read those results again",
         )  # fmt: skip
 
