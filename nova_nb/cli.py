@@ -232,9 +232,9 @@ def _steps(session: Session, as_json: bool) -> int:
     if as_json:
         out_json(session.steps)
         return 0
-    for s in session.steps:
-        size = f"{s.usage.context:>9,} in {s.usage.output:>7,} out" if s.usage else f"{'no usage':>24}"
-        out(f"{s.number:5} {s.kind:9} {s.basis:9} {size}  line {s.line}  {s.model or ''}".rstrip())
+    from .views.timeline import step_lines
+
+    out(*step_lines(session.steps))
     if not session.steps:
         say(f"{session.path}: no model call is recorded in this session")
     return 0

@@ -126,10 +126,12 @@ def test_verify_derives_every_request_again_and_a_changed_log_is_no_success(live
     assert "different" in out
 
 
-def test_verify_of_another_agents_session_says_why_it_cannot(claude: Path, capsys):
-    status, _, err = run(capsys, "verify", claude)
+def test_verify_of_a_session_that_records_no_requests_says_so(claude: Path, capsys):
+    status, out, _ = run(capsys, "verify", claude)
+    assert (status, out) == (0, "no request is recorded in this session\n")
+    status, _, err = run(capsys, "verify", examples.path("gemini-cli"))
     assert status == 2
-    assert "only Nova's own" in err
+    assert "records no hash of its requests" in err
 
 
 def test_what_a_terminal_would_obey_is_not_printed(claude: Path, capsys):

@@ -49,6 +49,61 @@ def test_nova_doctor_diagnoses_the_running_session(shell: InteractiveShell, kern
     assert shell.run_cell("%nova doctor").result.verdict == "clear"
 
 
+def test_verify_trace_and_requests_print_what_the_command_line_does(shell: InteractiveShell, kernel: nova.AgentKernel, capsys):
+    shell.user_ns["kernel"] = kernel
+    shell.run_cell("%nova requests")
+    assert capsys.readouterr().out == "no model call yet\n"
+    shell.run_cell("%%ask\nAll timestamps are stored in UTC.\n")
+    shell.run_cell("%%ask\nWhat did we decide about timestamps?\n")
+    capsys.readouterr()
+    for line, said in (
+        ("%nova verify", "2 of 2 recorded requests derived again"),
+        ("%nova doctor --trace 'stored in UTC' kernel", "step 1: nowhere → whole"),
+        ("%nova requests", "    2 main      rebuilt"),
+        ("%nova requests 1 2", "step 1 → step 2: the second adds"),
+    ):
+        assert shell.run_cell(line).result is None
+        assert said in capsys.readouterr().out
+    assert shell.run_cell("%nova requests 2 kernel").result.step == 2
+
+
+def test_a_compaction_waits_and_says_what_came_of_it(shell: InteractiveShell, kernel: nova.AgentKernel):
+    shell.user_ns["kernel"] = kernel
+    shell.run_cell("%%ask\nAll timestamps are stored in UTC.\n")
+    assert shell.run_cell("%nova compact").result.startswith("nothing changed: ")
+    for n in range(6):
+        kernel.agent.say("user", [{"type": "text", "text": f"note {n}: " + "x" * 30_000}], "person")
+        kernel.agent.say("assistant", [{"type": "text", "text": "noted"}], "model")
+    done = shell.run_cell("%nova compact --focus 'the rule' kernel\n")
+    assert done.result.startswith("compacted: about 5"), done.error_in_exec
+    assert len(kernel.live.chain[0].kept) > 1
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("doctor 'open", "close the quotes"),
+        ("explore --trace UTC", "--trace does not belong to explore"),
+        ("verify 3", "a step does not belong to verify"),
+        ("requests 1 2 3", "no such form"),
+        ("timeline --no", "unrecognized arguments: --no"),
+        ("", "the following arguments are required"),
+        ("requests 9", "there is no step 9"),
+        ("explore other", "other is no AgentKernel"),
+    ],
+)
+def test_a_mistake_in_the_line_is_a_sentence(shell: InteractiveShell, kernel: nova.AgentKernel, capsys, line, sentence):
+    shell.user_ns["kernel"] = kernel
+    assert isinstance(shell.run_cell(f"%nova {line}").error_in_exec, UsageError)
+    shown = capsys.readouterr().out.strip()
+    assert sentence in shown and "\n" not in shown
+
+
+def test_a_compaction_among_other_lines_says_where_to_put_it(shell: InteractiveShell, kernel: nova.AgentKernel):
+    shell.user_ns["kernel"] = kernel
+    assert "a cell of its own" in str(shell.run_cell("x = 1\n%nova compact").error_in_exec)
+
+
 def test_other_cells_are_left_as_they_are_and_unloading_ends_it(shell: InteractiveShell):
     assert shell.run_cell("x = '%%ask'\nx").result == "%%ask"
     shell.run_line_magic("load_ext", "nova_nb")

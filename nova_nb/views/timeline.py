@@ -9,8 +9,10 @@ sent, and shown as `unlogged`. Both are estimates; only the sum is recorded.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+from ..foreign.base import Step
 from ..history.events import CompactionBoundaryCreated, Failure, ToolResultExternalized
 from .history import History
 from .request import Requests, StepView
@@ -116,3 +118,10 @@ def marks(history: History, requests: Requests, start: int = 0) -> list[list[Any
             at += 1
         out.append([rows[at][1] if at < len(rows) else len(requests.steps) + 1, kind, row])
     return out
+
+
+def step_lines(steps: Iterable[Step]) -> Iterator[str]:
+    """One line a model call: number, kind, basis, tokens, line in the log, model."""
+    for s in steps:
+        size = f"{s.usage.context:>9,} in {s.usage.output:>7,} out" if s.usage else f"{'no usage':>24}"
+        yield f"{s.number:5} {s.kind:9} {s.basis:9} {size}  line {s.line}  {s.model or ''}".rstrip()
