@@ -44,9 +44,11 @@ async def make_room(agent: Agent) -> None:
         what = (
             f"compaction stopped: {due.why}; what fills it: {compaction.refills(projector.projection().pieces, agent.settings)}"
         )
+        said = agent.live.last(Note, "compaction-stopped")
+        if said is None or said.message != what:
+            agent.record(Note, kind="compaction-stopped", message=what)
         if tokens >= projector.budget.hard:
             raise OverBudget(f"{what}. Rewind to before it, fold it, or use a larger window")
-        agent.record(Note, kind="compaction-stopped", message=what)
     recall(agent)
 
 

@@ -218,6 +218,60 @@ async def test_three_refills_stop_compaction_and_past_the_hard_line_the_turn(mak
     with pytest.raises(OverBudget, match="filled again") as stopped:
         await kernel.ask("once more")
     assert "tokens)" in str(stopped.value)
+    assert kernel.live.last(Note, "compaction-stopped").message in str(stopped.value)
+
+
+@pytest.mark.parametrize("by_hand", [False, True])
+async def test_an_interrupt_during_a_compaction_changes_nothing_and_the_next_one_works(make: Any, by_hand: bool) -> None:
+    begun = asyncio.Event()
+
+    async def slow(_: Any) -> str:
+        begun.set()
+        await asyncio.sleep(60)
+        return SUMMARY
+
+    kernel = make(said("ok"), said("ok", 6_700), slow, SUMMARY, said("done"), settings=SMALL)
+    await fill(kernel, 2_500, 2)
+    before = kernel.session.request().canonical
+    task = asyncio.create_task(kernel.compact() if by_hand else kernel.ask("and now?"))
+    await begun.wait()
+    for act in (lambda: kernel.start("more"), lambda: kernel.fold([], "x"), lambda: kernel.rewind("m1")):
+        with pytest.raises(nova.NovaError, match="at work"):
+            act()
+    kernel.interrupt()
+    assert await task is False if by_hand else (await task).interrupted
+    assert kernel.live.events[-1].kind == "interrupt"
+    assert of(kernel, CompactionBoundaryCreated) == []
+    assert kernel.agent.projector.health.failures == 0
+    assert kernel.session.request().canonical.startswith(before)
+    await kernel.ask("and now?")
+    assert len(of(kernel, CompactionBoundaryCreated)) == 1
+    assert kernel.session.verify().ok
+
+
+async def test_giving_up_a_cell_that_compacts_interrupts_it(make: Any) -> None:
+    async def slow(_: Any) -> str:
+        await asyncio.sleep(60)
+        return SUMMARY
+
+    kernel = make(said("ok"), said("ok", 6_700), slow, settings=SMALL)
+    await fill(kernel, 2_500, 2)
+    task = asyncio.create_task(kernel.compact())
+    await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert kernel.live.events[-1].kind == "interrupt"
+
+
+async def test_r5_7_the_passage_comes_back_after_a_rejection_too(make: Any) -> None:
+    rejected = PromptTooLong("prompt is too long")
+    kernel = make(said("ok"), said("ok"), rejected, SUMMARY, said("done"), settings=SMALL)
+    await kernel.ask("call PaymentProcessor.chargeWithToken, never charge " + "x" * 2_500)
+    await fill(kernel, 2_500, 1)
+    await kernel.ask("use PaymentProcessor.chargeWithToken here")
+    assert [e.trigger for e in of(kernel, CompactionBoundaryCreated)] == ["rejected"]
+    assert "never charge" in kernel.model.bodies[-1]["messages"][-1]["content"][0]["text"]
 
 
 async def test_r4_7_a_person_folds_clips_undoes_and_compacts_at_will(make: Any) -> None:
