@@ -193,3 +193,17 @@ async def test_another_mode_than_recorded_is_told(make: Any, given: Any):
     await kernel.ask("go")
     word = "list" if isinstance(given, list) else given
     assert again(kernel, permission=given).notices == (f"mode: was deny, is {word}",)
+
+
+async def test_law_9_another_directory_enters_the_log_before_the_request_that_names_it(make: Any, tmp_path: Path):
+    kernel = make("One.")
+    await kernel.ask("go")
+    kernel.close()
+    (tmp_path / "ws").rename(tmp_path / "moved")
+    back = again(kernel, "Two.", workspace=tmp_path / "moved")
+    await back.ask("more")
+    log = [kind for kind in kinds(back) if kind in ("PromptSet", "RequestSent:main")]
+    assert log == ["PromptSet", "RequestSent:main", "PromptSet", "RequestSent:main"]
+    assert "Working directory: moved" in str(back.session.request(step=2).system)
+    assert "Working directory: ws" in str(back.session.request(step=1).system)
+    assert back.session.verify().ok
