@@ -135,7 +135,7 @@ def _sentence(
             f"The model had it: it was in the latest request (step {last.step}, {last.state}, from line {last.line or (fate.first and fate.first.line)}). "
             "If it was not kept to, that is adherence, not memory."
         )
-    until = f"it was in the request until step {seen[-1]}" if seen else "it was in no request"
+    until = f"was in the request until step {seen[-1]}" if seen else "was in no request"
     turn = _left(fate)
     why = causes[0].message if causes else turn.message if turn else "no event explains it"
     again = f" It can be had again from {recover}." if recover else " Nothing on this disk holds it whole any more."

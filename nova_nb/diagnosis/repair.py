@@ -33,7 +33,7 @@ from ..history.events import CompactionBoundaryCreated
 from ..history.log import record_id
 from .facts import Facts
 from .repair_check import check_copy
-from .report import Counts, diagnose
+from .report import Counts, diagnose, many
 
 if TYPE_CHECKING:
     from ..session import Session
@@ -67,7 +67,7 @@ class Repair(BaseModel):
             head = "nothing to repair" if not self.not_dared else "nothing was repaired"
         else:
             reach = f"reachable {self.before.reachable} → {self.after.reachable}" if self.after else ""
-            head = f"{self.path}: {len(self.changes)} changes, {reach}"
+            head = f"{self.path}: {many(len(self.changes), 'change')}, {reach}"
         lines = [head]
         lines += [f"  line {c.line}: {c.what} [{c.certainty}]" for c in self.changes]
         lines += [f"  left alone: {text}" for text in self.not_dared]

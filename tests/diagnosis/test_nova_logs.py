@@ -156,6 +156,6 @@ async def test_a_stopped_compaction_and_a_full_disk_are_said(make: Callable[...,
     report = nova.open_session(log_of(kernel)).diagnose()
     assert [(f.layer, f.code, f.role) for f in report.findings] == [
         ("budget", "compaction-stopped", "cause"),
-        ("artifact", "result-not-stored", "note"),
+        ("artifact", "spill-failed", "note"),
     ]
     kernel.close()

@@ -88,7 +88,7 @@ def result_not_stored(facts: Facts) -> Iterator[Finding]:
     failed = [i for i, e in enumerate(facts.events) if isinstance(e, Failure) and e.part == "spill"]
     if failed:
         yield facts.finding(
-            "result-not-stored", "artifact", "note", failed,
+            "spill-failed", "artifact", "note", failed,
             f"{many(len(failed), 'large result')} could not be written to a file ({_why(facts, failed[-1])}) and went into the request whole",
             fate="intact", remedy="free space or repair the disk: such results fill the window faster",
         )  # fmt: skip
