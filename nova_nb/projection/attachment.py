@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from ..history.events import Block
 from ..settings import ContextSettings
-from .calls import Call, calls_of
+from .calls import Call, newest_first
 from .repair import Message
 from .spill import FOLDER, result_text
 from .summary import escape
@@ -21,10 +21,12 @@ NOTICE = "The sections above are rebuilt context. Read an original again before 
 def last_read(messages: Sequence[Message], n: int) -> list[Call]:
     """The `n` files read last, newest first: the last read of each path. A stored result read back is no file."""
     out: dict[str, Call] = {}
-    for call in reversed(calls_of(messages)):
+    for call in newest_first(messages):
+        if len(out) == n:
+            break
         if call.kind == "read" and call.path and call.done and call.path not in out and FOLDER not in call.path.split("/"):
             out[call.path] = call
-    return list(out.values())[:n]
+    return list(out.values())
 
 
 def attachment(

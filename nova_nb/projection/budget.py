@@ -84,6 +84,8 @@ def category(piece: Piece) -> str:
 
 def piece_chars(piece: Piece, chars_per_token: float = 3.5) -> int:
     """Characters of a piece, an image taken as IMAGE_TOKENS worth of them."""
+    if piece.block.get("type") in ("text", "tool_use"):
+        return piece.chars
     return piece.chars + images(piece.block) * int(IMAGE_TOKENS * chars_per_token)
 
 

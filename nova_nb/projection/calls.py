@@ -6,7 +6,7 @@ argument is the path. A tool it does not know is of kind "other" and no rule tou
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -37,11 +37,8 @@ class Call(msgspec.Struct, frozen=True):
     use: Piece
     result: Piece | None = None
     result_at: int = -1
-
-    @property
-    def path(self) -> str:
-        """The file it names, or ""."""
-        return next((v for k in _PATHS if isinstance(v := self.arguments.get(k), str)), "")
+    path: str = ""
+    """the file it names"""
 
     @property
     def failed(self) -> bool:
@@ -66,32 +63,45 @@ def kind_of(name: str) -> str:
     return _BY_NAME.get(name.lower(), "other")
 
 
+def newest_first(messages: Sequence[Message]) -> Iterator[Call]:
+    """The calls from the end of the request backwards, so that a search may stop early."""
+    results: dict[str, tuple[Piece, int]] = {}
+    for i in range(len(messages) - 1, -1, -1):
+        for piece in reversed(messages[i]):
+            block = piece.block
+            kind = block.get("type")
+            if kind == "tool_result":
+                results.setdefault(block.get("tool_use_id", ""), (piece, i))
+            elif kind == "tool_use":
+                id, name, arguments = block.get("id", ""), block.get("name") or "", block.get("input")
+                arguments = arguments if isinstance(arguments, dict) else {}
+                result, at = results.pop(id, (None, -1))
+                yield Call(id, name, kind_of(name), arguments, i, piece, result, at, _path(arguments))
+
+
+def _path(arguments: dict[str, Any]) -> str:
+    for key in _PATHS:
+        value = arguments.get(key)
+        if isinstance(value, str):
+            return value
+    return ""
+
+
 def calls_of(messages: Sequence[Message]) -> list[Call]:
     """All calls in the order of the request."""
-    out: list[Call] = []
-    where: dict[str, int] = {}
-    for i, message in enumerate(messages):
-        for piece in message:
-            block = piece.block
-            if block.get("type") == "tool_use":
-                where[block.get("id", "")] = len(out)
-                arguments = block.get("input") if isinstance(block.get("input"), dict) else {}
-                name = block.get("name") or ""
-                out.append(Call(block.get("id", ""), name, kind_of(name), arguments or {}, i, piece))
-            elif block.get("type") == "tool_result" and block.get("tool_use_id", "") in where:
-                n = where[block["tool_use_id"]]
-                out[n] = msgspec.structs.replace(out[n], result=piece, result_at=i)
-    return out
+    return list(newest_first(messages))[::-1]
 
 
 def grouped(pieces: Sequence[Piece]) -> list[Message]:
     """Pieces as messages: adjacent pieces of one message belong together."""
     out: list[Message] = []
+    last: Piece | None = None
     for piece in pieces:
-        if out and (out[-1][0].message, out[-1][0].role) == (piece.message, piece.role):
+        if last is not None and last.message == piece.message and last.role == piece.role:
             out[-1].append(piece)
         else:
             out.append([piece])
+        last = piece
     return out
 
 

@@ -21,7 +21,7 @@ from ..settings import ContextSettings
 from .attachment import attachment
 from .budget import estimate, piece_chars
 from .calls import grouped
-from .invariants import PROTOCOL, safe_cuts
+from .invariants import PROTOCOL, asks, safe_cuts
 from .pieces import Piece
 from .repair import Message
 from .summary import framed, instruction, refusal, symbols_in
@@ -96,21 +96,27 @@ def plan(pieces: Sequence[Piece], settings: ContextSettings, strip_thinking: boo
     happens where a turn is larger than the tail may be and could not be split otherwise.
     """
     messages = grouped(pieces)
-    sizes = [message_tokens(m, settings) for m in messages]
-    n = len(messages)
-    candidate, tail = n, 0
-    while candidate > 0 and tail + sizes[candidate - 1] <= settings.tail_max_tokens:
-        candidate -= 1
-        tail += sizes[candidate]
-        if tail >= settings.tail_min_tokens or n - candidate >= settings.tail_min_messages:
+    n = reach = candidate = len(messages)
+    tails = [0]  # tokens of the last 0, 1, 2 … messages
+    enough = False
+    while reach > 1 and not (enough and asks(messages[reach])):
+        size = tails[-1] + message_tokens(messages[reach - 1], settings)
+        if size > settings.tail_max_tokens:
             break
-    cut = None if strip_thinking else _snap(safe_cuts(messages), sizes, candidate, settings)
+        reach -= 1
+        tails.append(size)
+        if not enough:
+            candidate = reach
+            enough = size >= settings.tail_min_tokens or n - reach >= settings.tail_min_messages
+    since = max(reach, 1)  # the person's words before the candidate are a safe cut: none before them can be the last one
+    cut = None if strip_thinking else _snap(safe_cuts(messages, since=since), candidate)
     if cut is None or (cut == n and candidate < n):
-        cut = _snap(safe_cuts(messages, PROTOCOL), sizes, candidate, settings)
+        cut = _snap(safe_cuts(messages, PROTOCOL, since), candidate)
         strip_thinking = strip_thinking or (cut is not None and _thinks(messages[cut:]))
     if cut is None:
         return Plan(None, "no cut would leave the protocol's units whole", candidate=candidate)
-    before, after = sum(sizes[:cut]), sum(sizes[cut:])
+    per_token = settings.chars_per_token
+    before, after = estimate(sum(piece_chars(p, per_token) for m in messages[:cut] for p in m), settings), tails[n - cut]
     if before < settings.min_prefix_tokens:
         why = f"the prefix of {before:,} tokens is under {settings.min_prefix_tokens:,}: not worth a summary"
         return Plan(None, why, before, after, candidate=candidate)
@@ -118,13 +124,13 @@ def plan(pieces: Sequence[Piece], settings: ContextSettings, strip_thinking: boo
     gone = list(dict.fromkeys(s for m in messages[:cut] for p in m for s in p.sources))
     moved = "" if cut == candidate else f"; moved from {candidate} so that calls and results stay together"
     why = f"keeps {n - cut} messages of {after:,} tokens{moved}"
-    return Plan(cut, why, before, after, kept, [g for g in gone if g not in kept], strip_thinking, candidate)
+    held = set(kept)
+    return Plan(cut, why, before, after, kept, [g for g in gone if g not in held], strip_thinking, candidate)
 
 
-def _snap(cuts: Sequence[int], sizes: Sequence[int], candidate: int, settings: ContextSettings) -> int | None:
-    """The last safe cut at or before the candidate whose tail is within its maximum, else the first one after it."""
-    fit = [c for c in cuts if c > 0 and sum(sizes[c:]) <= settings.tail_max_tokens]
-    return max((c for c in fit if c <= candidate), default=min(fit, default=None))
+def _snap(cuts: Sequence[int], candidate: int) -> int | None:
+    """The last safe cut at or before the candidate, else the first one after it."""
+    return max((c for c in cuts if c <= candidate), default=min(cuts, default=None))
 
 
 def _thinks(messages: Sequence[Message]) -> bool:

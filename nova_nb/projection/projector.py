@@ -36,7 +36,7 @@ from .lines import Lines
 from .pieces import Piece, Projection
 from .project import Around, calls_in, messages_of_node, pieces_of, staged, stripped_by
 from .repair import Message, Segment
-from .request import Request, canonical_lines
+from .request import Request, canonical_lines, shared_prefix
 
 
 class Projector:
@@ -261,7 +261,7 @@ class Projector:
             same, before, after = 0, old.head + old.lines[:count] + tail, lines.head + lines.lines + more.lines
         for a, b in zip(before, after, strict=False):
             if a != b:
-                return same + next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+                return same + shared_prefix(a, b)
             same += len(a)
         return same
 

@@ -136,11 +136,13 @@ def decide(
     found = candidates(messages, settings)
     goal = max(settings.reclaim_min_tokens, tokens - settings.reclaim_low_line)
     taken: list[Candidate] = []
+    saved = 0
     for one in reversed(found):
-        if sum(c.saves for c in taken) >= goal * settings.chars_per_token:
+        if saved >= goal * settings.chars_per_token:
             break
         taken.append(one)
-    gain = estimate(sum(c.saves for c in taken), settings)
+        saved += one.saves
+    gain = estimate(saved, settings)
     if not taken or gain < settings.reclaim_min_tokens:
         return no(f"{gain:,} tokens to gain, under the minimum of {settings.reclaim_min_tokens:,}")
     first = min(c.at for c in taken)

@@ -5,15 +5,17 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
+from hypothesis.strategies import integers, lists, sampled_from
 
 from nova_nb.history.events import CompactionBoundaryCreated, Failure, RequestSent
 from nova_nb.ids import Fixed
 from nova_nb.projection.calls import grouped
-from nova_nb.projection.compaction import Health, commit, due, plan, refills, request_for
+from nova_nb.projection.compaction import Health, commit, due, message_tokens, plan, refills, request_for
+from nova_nb.projection.invariants import PROPERTIES, PROTOCOL, safe_cuts
 from nova_nb.projection.pieces import messages_of
-from nova_nb.projection.project import pieces_of
+from nova_nb.projection.project import pieces_of, project
 from nova_nb.projection.projector import Projector
-from nova_nb.projection.summary import FIELDS, MARKER
+from nova_nb.projection.summary import _SYMBOL, FIELDS, MARKER, symbols_in
 from nova_nb.settings import ContextSettings, settings_from
 from tests.projection.strategies import call, message, result, text, turns, wire_errors
 
@@ -231,6 +233,42 @@ def test_three_refills_right_after_compaction_stop_and_name_what_refills():
     stopped = due(live.tokens, SEED, live.health)
     assert (stopped.trigger, stopped.now) == ("stopped", False)
     assert "m9 (170,000 tokens)" in refills(live.projection().pieces, SEED)
+
+
+@given(turns(min_turns=1, max_turns=8), integers(200, 6_000), integers(1, 12))
+@hypothesis_settings(max_examples=60, deadline=None)
+def test_the_cut_is_the_one_that_a_search_over_all_safe_cuts_finds(events, most, least_messages):
+    limits = {
+        "tail_min_tokens": most // 2,
+        "tail_max_tokens": most,
+        "tail_min_messages": least_messages,
+        "min_prefix_tokens": 0,
+    }
+    settings = SEED.model_copy(update=limits)
+    made = project(events).pieces
+    messages = grouped(made)
+    sizes = [message_tokens(m, settings) for m in messages]
+    planned = plan(made, settings)
+
+    def search(properties):
+        fit = [c for c in safe_cuts(messages, properties) if c > 0 and sum(sizes[c:]) <= most]
+        return max((c for c in fit if c <= planned.candidate), default=min(fit))
+
+    cut = search(PROPERTIES)
+    assert planned.cut == (search(PROTOCOL) if cut == len(messages) > planned.candidate else cut)
+    assert (planned.prefix_tokens, planned.tail_tokens) == (sum(sizes[: planned.cut]), sum(sizes[planned.cut :]))
+
+
+@given(
+    lists(
+        sampled_from(["aBc", "Word", "word", "ABC", "a_b", "A_B", "a.b", "x/", "`", "b.py", "é", ":", "(", "1", " ", "\n"]),
+        max_size=12,
+    )
+)
+@hypothesis_settings(max_examples=100, deadline=None)
+def test_symbols_are_those_of_the_whole_text_though_each_word_is_read_once(parts):
+    words = "".join(parts)
+    assert symbols_in(words) == list(dict.fromkeys(m[1] or m[0] for m in _SYMBOL.finditer(words)))
 
 
 @given(turns(min_turns=3, max_turns=8))

@@ -66,6 +66,16 @@ def test_both_sides_of_every_safe_cut_are_whole_on_their_own(events):
             assert [e for e in errors if "first message" not in e] == []
 
 
+@given(turns(max_turns=5))
+@settings(max_examples=60, deadline=None)
+def test_cuts_from_a_place_on_are_those_of_the_whole(events):
+    whole = grouped(project([CompactionBoundaryCreated(id="c", content=[text("s")], attachment=[text("a")]), *events]).pieces)
+    for properties in (PROPERTIES, PROTOCOL):
+        cuts = safe_cuts(whole, properties)
+        for since in range(len(whole) + 1):
+            assert safe_cuts(whole, properties, since) == [cut for cut in cuts if cut >= since]
+
+
 @given(broken())
 @settings(max_examples=60, deadline=None)
 def test_a_broken_history_has_its_ends_as_cuts_and_each_property_is_asked(events):

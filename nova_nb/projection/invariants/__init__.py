@@ -25,16 +25,37 @@ PROPERTIES: tuple[Property, ...] = (*PROTOCOL, thinking)
 """All of them. A stage that removes the thinking of what it keeps may leave `thinking` out."""
 
 
-def safe_cuts(messages: Sequence[Message], properties: Sequence[Property] = PROPERTIES) -> list[int]:
-    """Cuts that every property allows, in order.
+def safe_cuts(messages: Sequence[Message], properties: Sequence[Property] = PROPERTIES, since: int = 0) -> list[int]:
+    """Cuts from `since` on that every property allows, in order.
+
+    What stands before the person's last words up to `since` is not read: there no unit of a projected history
+    is open, because repair has made it whole.
 
     >>> safe_cuts([])
     [0]
     """
-    allowed = set(range(len(messages) + 1))
+    start = next((i for i in range(min(since, len(messages) - 1), 0, -1) if asks(messages[i])), 0)
+    part = messages[start:]
+    allowed = set(range(since - start, len(part) + 1))
     for holds in properties:
-        allowed &= holds(messages)
-    return sorted(allowed)
+        allowed &= holds(part)
+    return sorted(start + cut for cut in allowed)
 
 
-__all__ = ["PROPERTIES", "PROTOCOL", "Property", "batches", "matching", "rebuilt", "safe_cuts", "thinking", "uniqueness"]
+def asks(message: Message) -> bool:
+    """Whether a person speaks in this message, and nothing else is in it: always a safe cut before it."""
+    return all(p.role == "user" and p.state == "whole" and p.block.get("type") == "text" for p in message)
+
+
+__all__ = [
+    "PROPERTIES",
+    "PROTOCOL",
+    "Property",
+    "asks",
+    "batches",
+    "matching",
+    "rebuilt",
+    "safe_cuts",
+    "thinking",
+    "uniqueness",
+]
