@@ -4,7 +4,7 @@ Knows: characters of pieces, recorded usage, the lines of the policy. Does not k
 drawn. Texts are estimated at 3.5 characters a token (SPEC R4.9). Where usage was recorded the
 estimate is scaled so that the categories add up to it; what the log does not hold (system prompt
 and tools of most agents) is then measured on the first step of its kind, where little else was
-sent, and shown as `unlogged`. Both are estimates; only the sum is recorded.
+sent, and again where a whole request was smaller than that; it is shown as `unlogged`. Both are estimates; only the sum is recorded.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Timeline:
         recorded = view.usage.context if view.usage else 0
         kind = "main" if view.kind == "next" else view.kind
         whole = prompt.system is not None and prompt.tools is not None
-        if recorded and not whole and kind not in self._rest:
+        if recorded and not whole and recorded <= self._rest.get(kind, float("inf")):
             self._rest[kind] = max(0.0, recorded - estimate)
         rest = 0.0 if whole else self._rest.get(kind, 0.0)
         scale = 1.0

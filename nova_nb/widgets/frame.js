@@ -142,7 +142,7 @@ export class Store {
       push({ cat: "tools", head, tokens: this.tokens(chars, s), key: "tools" });
     }
     const unlogged = view.parts[this.head.categories.indexOf("unlogged")];
-    if (unlogged) push({ cat: "unlogged", head: "system prompt and tools, not in the log (measured on the first step)", tokens: unlogged, key: "u" });
+    if (unlogged) push({ cat: "unlogged", head: "system prompt and tools, not in the log (measured from the recorded counts)", tokens: unlogged, key: "u" });
     const diff = this.difference(s, against);
     view.order.forEach((piece, i) => {
       if (diff && diff.at === i) out.push({ line: diff.text, key: "d", tokens: 0 });

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+import nova_nb as nova
 from nova_nb.views.picture import Picture, encode
+from nova_nb.views.timeline import CATEGORIES
 
 from .made import eventful, long
 
@@ -105,3 +107,10 @@ def picture_of(script):
     picture = Picture()
     picture.update(script.session())
     return picture
+
+
+def test_what_no_log_holds_is_measured_again_where_a_whole_request_was_smaller():
+    picture = Picture()
+    picture.update(nova.open_session(nova.examples.path("claude-code-compaction")))
+    sizes = picture.timeline.sizes
+    assert sizes[-1].parts[CATEGORIES.index("unlogged")] <= min(size.total for size in sizes[:-1] if size.recorded)
