@@ -12,7 +12,7 @@ from collections.abc import Collection
 from ..errors import UsageError
 from ..history.events import Note, ProjectionCommitted, ProjectionUndone
 from ..projection.calls import grouped
-from ..projection.fold import widen
+from ..projection.fold import placeholder, widen
 from .agent import Agent
 from .compact import compact
 
@@ -21,6 +21,8 @@ def commit(agent: Agent, action: str, messages: Collection[str], text: str, reas
     """Append a "fold" or "clip" of these messages, widened to whole protocol units; returns its id."""
     request = agent.projector.request()
     targets = widen(grouped(request.pieces), messages)
+    if action == "fold" and not text.strip():
+        text = placeholder([p for p in request.pieces if p.sources[0] in targets], agent.settings)
     more = {"prefix": request.hash, "policy": f"{action}/1", "leaf": agent.live.head}
     return agent.record(ProjectionCommitted, action=action, targets=targets, text=text, reason=reason, **more)
 

@@ -215,8 +215,12 @@ class AgentKernel:
         self._idle("compact")
         return await _finished(self._begin(edit.compact_now(self.agent, focus), False))
 
-    def fold(self, messages: Collection[str], text: str) -> str:
-        """Put `text` in the place of these messages (their ids) and whatever belongs to them; returns the commit's id."""
+    def fold(self, messages: Collection[str], text: str = "") -> str:
+        """Put `text` in the place of these messages (their ids) and whatever belongs to them; returns the commit's id.
+
+        Without a text the placeholder is made by rule, without a model: how much it stands for, what the person said, the
+        last answers, every symbol. Raises UsageError where that would be no shorter.
+        """
         self._idle("fold")
         return edit.commit(self.agent, "fold", messages, text, "folded by the person")
 

@@ -10,8 +10,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from ..errors import UsageError
+from ..settings import ContextSettings
 from .invariants import safe_cuts
+from .overflow import without_model
+from .pieces import Piece
 from .repair import Message
+from .summary import escape
 
 CLIP_POLICY = "clip/1"
 FOLD_POLICY = "fold/1"
@@ -34,6 +38,21 @@ def widen(messages: Sequence[Message], ids: Collection[str]) -> list[str]:
     first = max(c for c in cuts if c <= wanted[0])
     end = min(c for c in cuts if c > wanted[-1])
     return list(dict.fromkeys(s for m in messages[first:end] for p in m for s in p.sources))
+
+
+def placeholder(pieces: Sequence[Piece], settings: ContextSettings) -> str:
+    """A text by rule that may stand for these pieces: how many, what the person said, the last answers, every symbol.
+
+    At most half of what it stands for. Raises UsageError where these pieces are too small for that.
+    """
+    chars = sum(p.chars for p in pieces)
+    head = f"[Folded: {len({p.message for p in pieces})} messages, {chars:,} characters. Made by rule; the originals are in the log.]"
+    room = min(chars // 2 - len(head), int(settings.summary_max_tokens * settings.chars_per_token))
+    if room <= 0:
+        raise UsageError(
+            f"these messages hold {chars:,} characters: too few to fold by rule; give the text to put in their place"
+        )
+    return "\n".join(part for part in (head, escape(without_model(pieces, settings, room))) if part)
 
 
 def runs(messages: Sequence[Message], ids: Collection[str]) -> list[list[str]]:

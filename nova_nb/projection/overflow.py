@@ -73,15 +73,16 @@ def as_sent(pieces: Sequence[Piece], sent: RequestSent, settings: ContextSetting
     return [*pieces, *extra] if extra else pieces
 
 
-def without_model(pieces: Sequence[Piece], settings: ContextSettings) -> str:
-    """The last rung: a summary made by rule, within the size asked of a model's."""
+def without_model(pieces: Sequence[Piece], settings: ContextSettings, limit_chars: int | None = None) -> str:
+    """The last rung: a summary made by rule, within the size asked of a model's, or `limit_chars`."""
     texts = []
     for piece in pieces:
         if piece.block.get("type") == "text":
             texts.append(("person" if piece.role == "user" and piece.state == "whole" else "model", words(piece)))
         elif piece.block.get("type") == "tool_use":
             texts.append(("tool", ""))
-    return mechanical(texts, int(settings.summary_max_tokens * settings.chars_per_token))
+    limit = int(settings.summary_max_tokens * settings.chars_per_token) if limit_chars is None else limit_chars
+    return mechanical(texts, limit)
 
 
 def _tokens(messages: Sequence[Message], settings: ContextSettings) -> int:

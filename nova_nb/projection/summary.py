@@ -145,6 +145,8 @@ def mechanical(texts: Iterable[tuple[str, str]], limit_chars: int) -> str:
         budget = int(room * share)
         for line in lines:
             if len(line) + 1 > budget:
+                if not kept and name != "Symbols" and budget > 40:
+                    kept.append(f"{line[: budget - 3]} …")
                 break
             kept.append(line)
             budget -= len(line) + 1

@@ -6,6 +6,7 @@ writes apart from `input_tokens`; OpenAI's cached tokens are part of its input a
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from functools import cache
@@ -47,7 +48,7 @@ def normalise(raw: Mapping[str, Any] | None) -> Usage:
 
 
 class Price(msgspec.Struct, frozen=True):
-    """Dollars per million tokens; the cache factors are of the input price. `date`: when it was checked."""
+    """Dollars per million tokens; the cache factors are of the input price. `source` and `date`: where and when it was read."""
 
     input: float
     output: float
@@ -55,6 +56,7 @@ class Price(msgspec.Struct, frozen=True):
     cache_write: float = 1.25
     provider: str = ""
     date: str = ""
+    source: str = ""
 
     def cost(self, usage: Usage) -> float:
         """Dollars of one call.
@@ -70,6 +72,8 @@ class Price(msgspec.Struct, frozen=True):
         return usage.input + usage.cache_read * self.cache_read + usage.cache_write * self.cache_write + usage.output * out
 
 
+_RELEASE = re.compile(r"[-@](\d{8}|\d{4}-\d{2}-\d{2}|latest)$")
+
 RATIOS = Price(1.0, 5.0)
 """What holds for Anthropic's models whatever their price: output 5 times the input, reads 0.1, writes 1.25."""
 
@@ -79,18 +83,17 @@ def _table() -> dict[str, Price]:
     data = tomllib.loads(PRICES.read_text("utf-8"))
     out = {}
     for provider, entry in data.items():
-        common = {k: entry[k] for k in ("cache_read", "cache_write", "date")}
+        common = {k: entry[k] for k in ("cache_read", "cache_write", "date", "source")}
         for name, price in entry["model"].items():
             out[name] = Price(**{**common, **price, "provider": provider})
     return out
 
 
 def price_of(model: str | None) -> Price | None:
-    """The price of a model by the longest name that begins its own; None when the file has none.
+    """The price of a model by its name, whatever release date stands behind it; None when the file has none.
 
-    >>> price_of("claude-sonnet-4-5-20250929").input, price_of("who-knows") is None
+    >>> price_of("claude-sonnet-4-5-20250929").input, price_of("gpt-5.9") is None
     (3.0, True)
     """
     name = (model or "").rsplit("/", 1)[-1]
-    fits = [start for start in _table() if name.startswith(start)]
-    return _table()[max(fits, key=len)] if fits else None
+    return _table().get(_RELEASE.sub("", name))

@@ -293,6 +293,26 @@ async def test_r4_7_a_person_folds_clips_undoes_and_compacts_at_will(make: Any) 
     assert await kernel.compact() is False  # four messages: all of them are tail
 
 
+async def test_r4_4_a_fold_without_a_text_is_summarised_by_rule_and_undone_exactly(make: Any) -> None:
+    asked = calls(call("t1", "search", pattern="total"))
+    kernel = make(asked, said("It is OrderTotals.sum in shop/orders.py."), said("ok"), settings=SMALL)
+    await kernel.ask("Never touch shop/legacy.py. " + "Where is the total? " * 40 + "\n" + "." * 900)
+    await kernel.ask("and now?")
+    before = kernel.session.request()
+    ids = [p.sources[0] for p in before.pieces[:4]]
+    commit = kernel.fold(ids)
+    (folded, *rest) = kernel.session.request().pieces
+    text = folded.block["text"]
+    assert folded.state == "folded" and "Never touch shop/legacy.py" in text and "shop/orders.py" in text
+    assert len(text) <= sum(p.chars for p in before.pieces[:4]) / 2
+    assert [p.block for p in rest] == [p.block for p in before.pieces[4:]]
+    kernel.undo(commit)
+    assert kernel.session.request().canonical == before.canonical
+    with pytest.raises(nova.NovaError, match="too few to fold by rule"):
+        kernel.fold([before.pieces[-1].sources[0]])
+    assert kernel.session.verify().ok
+
+
 def test_a_small_window_with_large_reserves_is_refused_with_what_to_set(make: Any) -> None:
     with pytest.raises(nova.NovaError, match="leaves no room beside an output reserve of 20,000"):
         make(settings={"window_tokens": 4_000})

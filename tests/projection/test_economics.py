@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tomllib
 
 import pytest
 
@@ -44,12 +45,18 @@ def test_r9_3_a_cache_read_costs_a_tenth():
     assert Price(10.0, 50.0).cost(Usage(cache_write=1_000_000)) == 12.5
 
 
-def test_prices_have_a_date_a_source_and_the_longest_name_decides():
-    assert "Source:" in PRICES.read_text()
-    assert price_of("gpt-5-mini-2025").input < price_of("gpt-5").input
-    assert price_of("anthropic/claude-opus-4-5").provider == "anthropic"
-    assert price_of("claude-opus-4-5").date
-    assert price_of(None) is None
+def test_every_price_says_where_and_when_it_was_read():
+    names = [name for provider in tomllib.loads(PRICES.read_text()).values() for name in provider["model"]]
+    assert len(names) > 15
+    assert all(price_of(name).source and price_of(name).date for name in names)
+
+
+def test_a_price_is_a_models_own_and_never_that_of_a_sibling():
+    assert price_of("anthropic/claude-opus-4-5-20251101").provider == "anthropic"
+    assert price_of("gpt-5-2025-08-07").input == price_of("gpt-5").input == 1.25
+    assert price_of("gpt-5.4").input == 2.5
+    assert price_of("claude-opus-5-5").input != price_of("claude-opus-5").input
+    assert [price_of(name) for name in ("gpt-5.9", "gpt-5-nano", "claude-opus-4-5-turbo", None)] == [None] * 4
 
 
 def test_a_bill_has_dollars_only_where_every_model_has_a_price():

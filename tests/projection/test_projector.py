@@ -169,3 +169,12 @@ def test_r6_2_a_call_that_started_and_has_no_result_is_told_as_unknown():
     assert "outcome is unknown" in results[0]["content"]
     assert "never started" in results[1]["content"]
     assert [p.state for p in live.projection().pieces[-2:]] == ["repair", "repair"]
+
+
+def test_r6_2_an_answer_of_thinking_alone_is_left_out_with_a_reason():
+    thought = message("a1", "u1", "assistant", {"type": "thinking", "thinking": "hm", "signature": "s"})
+    asked, again = message("u1", None, "user", text("why?")), message("u2", "a1", "user", text("well?"))
+    projection = projector(asked, thought, again).projection()
+    assert [p.sources[0] for p in projection.pieces] == ["u1", "u2"]
+    assert projection.left["a1"][0] == "pairing"
+    assert wire_errors(messages_of(projection.pieces)) == []
