@@ -7,9 +7,17 @@ the head.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 
-from .events import BranchSelected, CompactionBoundaryCreated, Event, MessageAppended, PromptSet, RuntimeStateCheckpointed
+from .events import (
+    BranchSelected,
+    CompactionBoundaryCreated,
+    Event,
+    MessageAppended,
+    PromptSet,
+    RuntimeStateCheckpointed,
+    SessionStarted,
+)
 
 Node = MessageAppended | CompactionBoundaryCreated
 """Events that are nodes of the chain."""
@@ -28,7 +36,7 @@ def head_of(events: Iterable[Event]) -> str | None:
 
 def nodes(events: Iterable[Event]) -> dict[str, Node]:
     """All nodes by id, in the order of the log."""
-    return {event.id: event for event in events if isinstance(event, Node)}
+    return {event.id: event for event in events if isinstance(event, (MessageAppended, CompactionBoundaryCreated))}
 
 
 def walk(by_id: dict[str, Node], leaf: str | None) -> list[Node]:
@@ -68,25 +76,19 @@ def path_to_root(by_id: dict[str, Node], leaf: str | None) -> list[Node]:
     return path[::-1]
 
 
-def carried(events: Sequence[Event], leaf: str | None, path: Set[str] | None = None) -> list[int]:
-    """Positions of the events that give the way to `leaf` its meaning: its nodes, and what was logged while the head
-    was one of them (commits, requests, …). What happened on other branches is left out, but for prompts and
-    checkpoints: they are of the session, whatever branch it was on.
-
-    `path` are the ids of the way, when they are known already.
+def carried(events: Iterable[Event], path: Set[str]) -> Iterator[bool]:
+    """Whether each event gives the way along the nodes `path` its meaning: its nodes, and what was logged while the head
+    was one of them (commits, requests, …). What happened on other branches does not, but for prompts and checkpoints:
+    they are of the session, whatever branch it was on. The session's start is none of it.
     """
-    if path is None:
-        path = {node.id for node in path_to_root(nodes(events), leaf)}
-    out: list[int] = []
     on = True
-    for i, event in enumerate(events):
+    for event in events:
         if isinstance(event, (MessageAppended, CompactionBoundaryCreated)):  # a tuple is three times faster here
-            on = event.id in path
+            yield (on := event.id in path)
         elif isinstance(event, BranchSelected):
-            on = event.leaf is None or event.leaf in path
-        if on or isinstance(event, PromptSet | RuntimeStateCheckpointed):
-            out.append(i)
-    return out
+            yield (on := event.leaf is None or event.leaf in path)
+        else:
+            yield isinstance(event, PromptSet | RuntimeStateCheckpointed) or (on and not isinstance(event, SessionStarted))
 
 
 def leaves(events: Sequence[Event]) -> list[str]:

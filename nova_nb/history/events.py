@@ -258,7 +258,7 @@ def to_json(event: Event) -> bytes:
     return event.raw if isinstance(event, UnknownEvent) else _encoder.encode(event)
 
 
-def from_json(line: bytes) -> Event:
+def from_json(line: bytes | memoryview) -> Event:
     """One event from its JSON. Raises msgspec.DecodeError for bytes that are no JSON object with a type."""
     try:
         return _decoder.decode(line)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass, replace
+from itertools import compress
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -17,7 +18,7 @@ from zlib import crc32
 import msgspec
 
 from ..errors import NotASession
-from .chain import carried
+from .chain import carried, nodes, path_to_root
 from .events import (
     Event,
     MessageAppended,
@@ -65,11 +66,12 @@ def decode(line: bytes) -> tuple[list[Event], str, str]:
     return events, kind, clause
 
 
-def whole_message(line: bytes) -> MessageAppended | None:
+def whole_message(line: memoryview) -> MessageAppended | None:
     """The message of a line that is as it was written; None for anything else. The short way through `decode`."""
+    body = line[:-18]
+    if line[-18:] != b',"crc":"%08x"}' % crc32(body):
+        return None
     try:
-        if line[-18:-10] != _CRC or crc32(memoryview(line)[:-18]) != int(line[-10:-2], 16):
-            return None
         event = from_json(line)
     except (ValueError, RecursionError):
         return None
@@ -172,8 +174,9 @@ def rows_of(found: list[Part], depth: int = 0) -> tuple[list[Row], list[Damage]]
     own, damage = _forward(found[depth], depth)
     if depth + 1 < len(found):
         past, _ = rows_of(found, depth + 1)
-        kept = [past[k] for k in carried([row.event for row in past], found[depth + 1].node)]
-        own = own[:1] + [row for row in kept if not isinstance(row.event, SessionStarted)] + own[1:]
+        events = [row.event for row in past]
+        path = {node.id for node in path_to_root(nodes(events), found[depth + 1].node)}
+        own[1:1] = compress(past, carried(events, path))
     seen: set[str] = set()
     for i, row in enumerate(own):
         id = row.event.id

@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import compress
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -39,13 +41,14 @@ from .log import Damage
 from .reading import Part, decode, parts, rows_of, torn_clause, whole_message
 
 BLOCK = 1 << 18
-_MESSAGE = b'{"type":"message_appended","id":"'
+_MESSAGE = re.compile(rb'\{"type":"message_appended","id":"([!#-\[\]-~]+)"')
+"""The beginning of a message's line, with an id that stands there as it is."""
 
 Place = int | tuple[int, int]
 """Where a line begins: a byte offset in the session's own file, or (n, offset) in that of its n-th ancestor."""
 
-Row = tuple[int, int, Event]
-"""(depth of the file, offset, event)"""
+_OFF_PATH = MessageAppended(id="", role="", content=[])
+"""stands for a message of another branch, which was not decoded"""
 
 PLACED = (PromptSet, RuntimeStateCheckpointed, RequestSent, ProjectionCommitted)
 """Events whose place an anchor may have to name."""
@@ -95,22 +98,29 @@ def load_whole(directory: Path) -> Loaded:
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """No garbage collection meanwhile: values are only made here, and looking through them again and again is a third of the time."""
+    """No garbage collection meanwhile: values are only made here, and looking through them again and again is a third of the time.
+
+    What was made then counts as old, as if it had been looked through: else the next object made would have all of it looked through.
+    """
     was = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if was:
+            if not gc.get_freeze_count():  # a program that froze objects itself keeps them frozen
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()
 
 
 class _Scan:
-    """What is known while going backwards: which nodes the chain still needs, and every row met so far."""
+    """What is known while going backwards: which nodes the chain still needs, and every event met so far."""
 
     def __init__(self) -> None:
-        self.rows: list[tuple[int, int, Event | None]] = []
-        """(depth, offset, event), the last first; None stands for a message of another branch, not decoded"""
+        self.events: list[Event] = []
+        """the last first"""
+        self.places: dict[str, Place] = {}
         self.damage: list[tuple[int, Damage]] = []
         self.need: set[str] = set()
         self.path: set[str] = set()
@@ -120,7 +130,7 @@ class _Scan:
         self.anchors: dict[str, Note] = {}
         self.anchor_depth: dict[str, int] = {}
         self.steps = 0
-        self.at_start = self.skipped = False
+        self.at_start = self.skipped = self.branched = False
 
     def know(self, head: str | None) -> None:
         """The recorded head; the first one met from the end counts."""
@@ -129,23 +139,34 @@ class _Scan:
             if head is not None:
                 self.need.add(head)
 
-    def take(self, depth: int, event: Event) -> None:
-        if isinstance(event, MessageAppended):  # most events by far: asked first
+    def take(self, depth: int, offset: int, event: Event) -> None:
+        """The next older event. The starts of sessions are left out: `parts` knows them."""
+        if isinstance(event, SessionStarted):
+            return
+        self.events.append(event)
+        if isinstance(event, PLACED):
+            self.places[event.id] = offset if depth == 0 else (depth, offset)
+        if isinstance(event, MessageAppended):
             if not self.known:
                 self.know(event.id)
             if event.id in self.need:
                 self.on_path(event)
+            else:
+                self.branched = True
         elif isinstance(event, CompactionBoundaryCreated):
             self.know(event.id)
-            if event.id in self.need:
-                self.need.remove(event.id)
-                self.path.add(event.id)
-                if self.boundary is None:
-                    self.boundary = event
-                    self.anchor = self.anchors.get(event.id)
-                    self.need.update(id for id in event.kept if id not in self.path)
+            if event.id not in self.need:
+                self.branched = True
+                return
+            self.need.remove(event.id)
+            self.path.add(event.id)
+            if self.boundary is None:
+                self.boundary = event
+                self.anchor = self.anchors.get(event.id)
+                self.need.update(id for id in event.kept if id not in self.path)
         elif isinstance(event, BranchSelected):
             self.know(event.leaf)
+            self.branched = True
         elif isinstance(event, RequestSent):
             self.steps = max(self.steps, event.step)
         elif isinstance(event, Note) and event.kind == "anchor":
@@ -168,30 +189,30 @@ class _Scan:
 
 def _scan(part: Part, depth: int, scan: _Scan) -> bool:
     """Read one file backwards; True when nothing older is needed."""
-    rows, need = scan.rows, scan.need
+    events, need = scan.events, scan.need
     fd = os.open(part.path, os.O_RDONLY)
     try:
         for offset, line, ended in rows_from_end(fd, part.end):
-            if scan.known and line.startswith(_MESSAGE):
-                id = line[len(_MESSAGE) : line.find(b'"', len(_MESSAGE))].decode("utf-8", "replace")
+            # most lines by far are messages that are as they were written: they are asked first whether the chain needs them
+            if scan.known and (begin := _MESSAGE.match(line)) is not None:
+                id = begin[1].decode()
                 if id not in need:
-                    if "\\" not in id:
-                        scan.skipped = True
-                        rows.append((depth, offset, None))
-                        continue
-                elif (message := whole_message(line)) is not None and message.id == id:
-                    rows.append((depth, offset, message))
+                    scan.skipped = scan.branched = True
+                    events.append(_OFF_PATH)
+                    continue
+                if (message := whole_message(line)) is not None and message.id == id:
+                    events.append(message)
                     scan.on_path(message)
                     continue
-            events, kind, clause = decode(line)
+            data = bytes(line)
+            found, kind, clause = decode(data)
             if kind:
-                if not events and not ended:
-                    kind, clause = "torn", torn_clause(line)
+                if not found and not ended:
+                    kind, clause = "torn", torn_clause(data)
                 if depth == 0:
-                    scan.damage.append((offset, Damage(0, kind, clause, len(events))))
-            for event in reversed(events):
-                rows.append((depth, offset, event))
-                scan.take(depth, event)
+                    scan.damage.append((offset, Damage(0, kind, clause, len(found))))
+            for event in reversed(found):
+                scan.take(depth, offset, event)
             if scan.done:
                 return True
         return False
@@ -199,33 +220,30 @@ def _scan(part: Part, depth: int, scan: _Scan) -> bool:
         os.close(fd)
 
 
-def rows_from_end(fd: int, end: int) -> Iterator[tuple[int, bytes, bool]]:
+def rows_from_end(fd: int, end: int) -> Iterator[tuple[int, memoryview, bool]]:
     """Lines without their line ends, the last one first: (where it begins, bytes, whether it has a line end)."""
-    behind: list[bytes] = []  # the part of a line that was read already, last piece first
+    behind: list[bytes] = []  # what was read already of the line that the next block ends with, last piece first
     ended = False
     at = end
     while at > 0:
         size = min(BLOCK, at)
         at -= size
         block = os.pread(fd, size, at)
-        lines = block.split(b"\n")
-        if len(lines) == 1:
-            behind.append(block)
+        stop = block.rfind(b"\n")
+        behind.append(block[stop + 1 :])
+        if stop < 0:
             continue
-        offset = at + len(block) - len(lines[-1])
-        behind.append(lines.pop())
-        line = b"".join(reversed(behind))
-        if line:
-            yield offset, line, ended
+        if line := b"".join(reversed(behind)):
+            yield at + stop + 1, memoryview(line), ended
         ended = True
-        for line in reversed(lines[1:]):
-            offset -= len(line) + 1
-            if line:
-                yield offset, line, True
-        behind = [lines[0]]
-    line = b"".join(reversed(behind))
-    if line:
-        yield 0, line, ended
+        view = memoryview(block)
+        while (before := block.rfind(b"\n", 0, stop)) >= 0:
+            if stop - before > 1:
+                yield at + before + 1, view[before + 1 : stop], True
+            stop = before
+        behind = [block[:stop]]
+    if line := b"".join(reversed(behind)):
+        yield 0, memoryview(line), ended
 
 
 def _assemble(found: list[Part], scan: _Scan) -> Loaded | None:
@@ -233,45 +251,43 @@ def _assemble(found: list[Part], scan: _Scan) -> Loaded | None:
     the boundary has no anchor, or when the anchor does not hold."""
     if scan.need:
         return None
-    rows = scan.rows[::-1]
-    stand_in = MessageAppended(id="", role="", content=[])
-    kept = carried([event or stand_in for _, _, event in rows], None, scan.path)
-    # a message that was not decoded is on no path that is kept
-    live = [row for row in cast(list[Row], [rows[i] for i in kept]) if not isinstance(row[2], SessionStarted)]
+    events = scan.events[::-1]
+    places = scan.places
     if scan.boundary is not None:
-        before = None if scan.anchor is None else _named(found, scan.anchor, scan.anchor_depth[scan.boundary.id])
-        if before is None:
+        rows = None if scan.anchor is None else _named(found, scan.anchor, scan.anchor_depth[scan.boundary.id])
+        if rows is None:
             return None
-        live = _merged(live, scan.boundary, before)
-    places: dict[str, Place] = {
-        e.id: offset if depth == 0 else (depth, offset)
-        for depth, offset, e in live
-        if not isinstance(e, MessageAppended) and isinstance(e, PLACED)
-    }
-    start: list[Event] = [found[0].start] if found[0].start is not None else []
-    return Loaded(
-        start + [e for _, _, e in live], places, [], scan.at_start and not scan.skipped and scan.boundary is None, scan.steps
-    )
+        before = [event for _, _, event in rows]
+        events = _merged(events, scan.path, scan.boundary, before)
+        places.update((event.id, offset if depth == 0 else (depth, offset)) for depth, offset, event in rows)
+    elif scan.branched:
+        events = list(compress(events, carried(events, scan.path)))
+    if (start := found[0].start) is not None:
+        events.insert(0, start)
+    return Loaded(events, places, [], scan.at_start and not scan.skipped and scan.boundary is None, scan.steps)
 
 
-def _merged(live: list[Row], boundary: CompactionBoundaryCreated, before: list[Row]) -> list[Row]:
-    """Rows with those that the anchor names. Commits made before the boundary come from the anchor alone.
+def _merged(events: list[Event], path: set[str], boundary: CompactionBoundaryCreated, before: list[Event]) -> list[Event]:
+    """The events that belong to `path`, with those that the anchor names. Commits made before the boundary come from the
+    anchor alone.
 
     They stand first and without their node, which is not loaded: a commit without one counts on
     every branch, as these do on every continuation of this boundary.
     """
-    at = next(i for i, row in enumerate(live) if row[2] is boundary)
-    commits = [(d, o, msgspec.structs.replace(e, leaf=None)) for d, o, e in before if isinstance(e, ProjectionCommitted)]
-    named = {row[2].id for row in before}
-    early = [row for row in live[:at] if not isinstance(row[2], ProjectionCommitted | ProjectionUndone)]
-    early = [row for row in early if row[2].id not in named]
-    early += [row for row in before if not isinstance(row[2], ProjectionCommitted)]
-    return [*commits, *sorted(early, key=lambda row: (-row[0], row[1])), *live[at:]]
+    commits: list[Event] = [msgspec.structs.replace(e, leaf=None) for e in before if isinstance(e, ProjectionCommitted)]
+    named = {e.id: e for e in before if not isinstance(e, ProjectionCommitted)}
+    at = next(i for i, event in enumerate(events) if event is boundary)
+    on = list(carried(events, path))
+    early = [
+        event for event, here in zip(events[:at], on, strict=False)
+        if named.pop(event.id, None) is not None or (here and not isinstance(event, ProjectionCommitted | ProjectionUndone))
+    ]  # fmt: skip
+    return [*commits, *named.values(), *early, *compress(events[at:], on[at:])]
 
 
-def _named(found: list[Part], anchor: Note, depth: int) -> list[Row] | None:
+def _named(found: list[Part], anchor: Note, depth: int) -> list[tuple[int, int, Event]] | None:
     """The rows that an anchor names, in the order of the log; None when one is not where it says."""
-    out: list[Row] = []
+    out: list[tuple[int, int, Event]] = []
     wanted = anchor.meta.get("places")
     if not isinstance(wanted, dict):
         return None
