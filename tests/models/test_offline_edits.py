@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nova_nb.models.offline.edits import Helper, next_hunk, with_column, with_database_time, with_name, with_utc
@@ -14,6 +14,7 @@ LINES = st.lists(st.sampled_from(["", "a = 1", "b = 2", "    return a", "def f()
 
 @settings(max_examples=150, deadline=None)
 @given(LINES.filter(str.strip), LINES)
+@example("a = 1\n\n\n", "\na = 1\n\na = 1\n")
 def test_hunks_lead_to_the_target_and_each_stands_once(text: str, target: str) -> None:
     for _ in range(20):
         hunk = next_hunk(text, target)

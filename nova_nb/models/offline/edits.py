@@ -111,12 +111,14 @@ def with_function(text: str, name: str, source: str) -> str:
 def next_hunk(text: str, target: str) -> tuple[str, str] | None:
     """The first change on the way from `text` to `target` as (old, new), `old` standing once in `text`; None if equal."""
     a, b = text.splitlines(keepends=True), target.splitlines(keepends=True)
-    for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
+    done = next((n for n, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+    # What is already equal is left out of the comparison, so each hunk makes it longer and the last one ends it.
+    for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, a[done:], b[done:], autojunk=False).get_opcodes():
         if tag == "equal":
             continue
-        old, new = a[i1:i2], b[j1:j2]
-        before, after = i1, i2
-        while not old or text.count("".join(old)) != 1:
+        before, after = done + i1, done + i2
+        old, new = a[before:after], b[done + j1 : done + j2]
+        while not old or not _stands_once(text, "".join(old), len("".join(a[:before]))):
             if before > 0:
                 before -= 1
                 old, new = [a[before], *old], [a[before], *new]
@@ -127,6 +129,11 @@ def next_hunk(text: str, target: str) -> tuple[str, str] | None:
                 return None
         return "".join(old), "".join(new)
     return None
+
+
+def _stands_once(text: str, part: str, at: int) -> bool:
+    """Whether `part` stands in `text` at this character and nowhere else, overlapping places counted too."""
+    return text.find(part) == at and text.find(part, at + 1) < 0
 
 
 def as_diff(path: str, old: str, new: str) -> str:
