@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import BaseModel, ConfigDict
 
 from ..history.events import MemoryOperation
-from ..history.log import record_id
 from .fate import Mention, Trace, Turn, finder, holds, trace
 from .report import Diagnosis, Finding, Sentence, diagnose
 from .stored import placeholders, stored_files
 
 if TYPE_CHECKING:
     from ..session import Session
+    from .facts import Facts
 
 Outcome = Literal["had-it", "lost", "never-said", "unsure", "no-calls"]
 """had-it      it was in the latest request: adherence, not memory
@@ -169,7 +169,7 @@ def _recover(session: Session, fate: Trace) -> str | None:
     """Where the original is now."""
     if fate.first is None:
         return None
-    position = next((i for i, e in enumerate(session.log.events) if record_id(e.id) == fate.first.record), None)
+    position = session.facts.position.get(fate.first.record or "")
     stored = stored_files(session)
     if position is not None and position in stored:
         return f"the stored result {stored[position].name} (line {fate.first.line})"
@@ -183,8 +183,8 @@ def _checklist(session: Session, fate: Trace, report: Diagnosis, *, regex: bool)
         layer: next((f for f in report.causes if f.layer == layer), None)
         for layer in ("projection", "branch", "boundary", "artifact", "runtime")
     }
-    reachable = {record_id(id) for id in session.format.reachable(log)}
-    conversation = {record_id(id) for id in session.format.conversation(log)}
+    facts: Facts = session.facts
+    at_first = facts.position.get(first.record or "") if first is not None else None
     boundary_turn = next((turn for turn in fate.turns if turn.layer == "boundary"), None)
     memory = [e for e in log.events if isinstance(e, MemoryOperation)]
     held = [e for e in memory if found(str(e.meta))]
@@ -194,8 +194,10 @@ def _checklist(session: Session, fate: Trace, report: Diagnosis, *, regex: bool)
     def at(finding: Finding | None, fine: str) -> str:
         return fine if finding is None else finding.message
 
-    on_branch = None if first is None or first.record not in conversation else first.record in reachable
-    dead = [path for i, path in placeholders(session) if i not in stored_files(session)]
+    spoken = at_first is not None and at_first in set(facts.conversation)
+    on_branch = at_first in facts.reachable if spoken else None
+    files = stored_files(session)
+    dead = [path for i, path in placeholders(session) if i not in files]
     return [
         Item(
             question="Was it said at all?",
