@@ -88,7 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     requests.add_argument("--step", type=int, metavar="N", help="one step, counted from 1")
     requests.add_argument("--diff", type=int, metavar="M", help="how step M departs from step N")
     requests.add_argument("--json", action="store_true", help="print it as JSON; a step in the provider's own words")
-    listing = command("list", _list, "list the sessions in a folder or database")
+    listing = command("list", _list, "list the sessions in a folder and below it, or in a database")
     listing.add_argument("file", metavar="FOLDER", help="a folder, file or database")
     return parser
 
@@ -241,16 +241,21 @@ def _steps(session: Session, as_json: bool) -> int:
 
 
 def _list(args: argparse.Namespace) -> int:
+    from .diagnosis.survey import sessions_below
     from .ids import iso
     from .session import list_sessions
 
-    found = list_sessions(args.file)
-    for s in sorted(found, key=lambda s: s.modified):
-        out(
-            f"{iso(s.modified)[:16]}  {s.size:>12,}  {s.format:12} {s.session_id or Path(s.path).name}  {s.title[:80]}".rstrip()
-        )
+    folder = Path(args.file)
+    found = sessions_below(folder) if folder.is_dir() else list_sessions(folder)
     if not found:
-        say(f"{args.file}: no sessions in it")
+        raise NotASession(f"{folder}: there is no session of an agent that Nova knows in this folder")
+    for s in sorted(found, key=lambda s: s.modified):
+        path = Path(s.path)
+        where = path.relative_to(folder) if path != folder and path.is_relative_to(folder) else path.name
+        named = "" if s.session_id in ("", path.stem) else s.session_id
+        of = f"fork of {s.parent}" if s.fork else f"subagent of {s.parent}" if s.parent else ""
+        words = (f"{iso(s.modified)[:16]}  {s.size:>12,}  {s.format:14} {where}", named, of, s.title[:80])
+        out("  ".join(word for word in words if word))
     return 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -154,6 +155,21 @@ def test_list_shows_the_sessions_of_a_folder(claude: Path, capsys):
     assert status == 0
     assert claude.stem in out
     assert "claude-code" in out
+
+
+def test_list_shows_the_sessions_of_every_agent_below_a_folder_and_where_they_lie(claude: Path, live: Path, tmp_path, capsys):
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    shutil.copy(claude, tmp_path / "a")
+    shutil.copy(Path(nova.__file__).parent / "data" / "sessions" / "codex-compaction.jsonl", tmp_path / "a" / "b")
+    shutil.copytree(live, tmp_path / "home" / "sessions" / live.name)
+    kernel = nova.AgentKernel.fork(live, home=tmp_path / "home")
+    kernel.close()
+    status, out, _ = run(capsys, "list", tmp_path)
+    lines = out.splitlines()
+    assert status == 0 and len(lines) == 4
+    assert sum(word in line for line in lines for word in ("claude-code", "codex", "nova ")) == 4
+    assert any("a/b/codex-compaction.jsonl" in line for line in lines)
+    assert any(f"fork of {live.name}" in line for line in lines)
 
 
 def bad_files(root: Path) -> dict[str, Path]:

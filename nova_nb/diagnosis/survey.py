@@ -73,7 +73,7 @@ def _one_session(folder: Path) -> bool:
 def _infos(path: Path) -> list[SessionInfo]:
     format = _format(path)
     try:
-        return [] if format is None else [info for info in format.list_sessions(path) if info.parent is None]
+        return [] if format is None else [info for info in format.list_sessions(path) if info.parent is None or info.fork]
     except (NovaError, OSError):
         return []
 

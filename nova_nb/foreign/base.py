@@ -52,6 +52,8 @@ class SessionInfo(msgspec.Struct, frozen=True):
     size: int = 0
     parent: str | None = None
     """session id of the parent, for a fork or a subagent's session"""
+    fork: bool = False
+    """a session of its own that begins with the parent's past; False with a parent: a subagent of that session"""
 
 
 class Format(Protocol):

@@ -57,7 +57,9 @@ def list_sessions(path: Path) -> list[SessionInfo]:
         stat = (directory / "log.jsonl" if path.is_dir() else path).stat()
         meta = read_meta(directory)
         origin = (meta.origin or {}).get("session")
-        found.append(SessionInfo(str(directory), name, meta.session, meta.title, stat.st_mtime, stat.st_size, origin))
+        found.append(
+            SessionInfo(str(directory), name, meta.session, meta.title, stat.st_mtime, stat.st_size, origin, origin is not None)
+        )
     return found
 
 

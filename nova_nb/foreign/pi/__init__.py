@@ -69,7 +69,8 @@ def list_sessions(path: Path) -> list[SessionInfo]:
         title = next((block["text"] for _, blocks in words for block in blocks if block.get("type") == "text"), "")
         stat = file.stat()
         parent = as_str(header.get("parentSession")) or as_str(header.get("branchedFrom")) or None
-        found.append(SessionInfo(str(file), name, as_str(header.get("id")), title[:120], stat.st_mtime, stat.st_size, parent))
+        id = as_str(header.get("id"))
+        found.append(SessionInfo(str(file), name, id, title[:120], stat.st_mtime, stat.st_size, parent, parent is not None))
     return found
 
 
