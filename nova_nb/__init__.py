@@ -12,6 +12,7 @@ from .errors import NovaError
 
 if TYPE_CHECKING:
     from .agent.kernel import AgentKernel
+    from .diagnosis.compare import compare
     from .session import Session, list_sessions, open_session
     from .settings import ContextSettings
 
@@ -21,11 +22,12 @@ _HOMES = {
     "AgentKernel": "agent.kernel",
     "ContextSettings": "settings",
     "Session": "session",
+    "compare": "diagnosis.compare",
     "list_sessions": "session",
     "open_session": "session",
 }
 
-__all__ = ["AgentKernel", "ContextSettings", "NovaError", "Session", "list_sessions", "open_session"]
+__all__ = ["AgentKernel", "ContextSettings", "NovaError", "Session", "compare", "list_sessions", "open_session"]
 
 
 def __getattr__(name: str) -> Any:

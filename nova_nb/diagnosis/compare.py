@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
@@ -26,7 +26,7 @@ from .sets import behind, four_sets
 if TYPE_CHECKING:
     from ..session import Session
 
-    Target = Session | tuple[Session, int | None] | Request | dict[str, Any]
+    Target: TypeAlias = Session | tuple[Session, int | None] | Request | dict[str, Any] | str | Path
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -97,7 +97,16 @@ class Comparison(msgspec.Struct, frozen=True):
 
 
 def compare(a: Target, b: Target) -> Comparison:
-    """Compare two requests: each a session (its next request), a (session, step), a Request, or a captured body."""
+    """How request `b` departs from `a`: the first block that differs, what only one of them holds, hashes and the cause.
+
+    Each is a session (its next request), a (session, step), a `Request`, a captured body, or the path of a file with one.
+    A captured body is compared in the provider's words, without system and tools, which few logs hold.
+
+    >>> nova.compare((session, 12), (session, 13))                     # two steps; doctest: +SKIP
+    >>> nova.compare(kernel.session, nova.open_session(directory))     # live against read back; doctest: +SKIP
+    >>> nova.compare((session, 3), "requests/0003.json")               # against what a server got; doctest: +SKIP
+    """
+    a, b = (captured(side) if isinstance(side, str | Path) else side for side in (a, b))
     one, two = _request(a), _request(b)
     if isinstance(b, dict) or isinstance(a, dict):
         one, two = _in_wire_words(one), _in_wire_words(two)

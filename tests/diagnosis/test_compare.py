@@ -75,3 +75,11 @@ def test_a_captured_body_is_compared_in_its_own_words(tmp_path: Path) -> None:
     assert len(short.only_a) == sum(len(m["content"]) for m in request.messages[1:])
     with pytest.raises(UsageError, match="no request 9"):
         captured(bodies, 9)
+
+
+def test_the_face_compares_a_step_with_the_file_of_a_captured_request(tmp_path: Path) -> None:
+    session = opened("healthy-compaction")
+    file = tmp_path / "request.json"
+    file.write_text(json.dumps({"messages": session.request(2).body["messages"]}))
+    assert nova.compare((session, 2), file).equal
+    assert nova.compare((session, 3), str(file)).only_a
