@@ -198,6 +198,8 @@ def _survey(args: argparse.Namespace, infos: list[SessionInfo]) -> int:
 def _verify(args: argparse.Namespace) -> int:
     report = _session(args).verify()
     out(str(report))
+    if not report.checks:
+        return EXIT["undecidable"]
     return 0 if report.ok else 1
 
 

@@ -129,7 +129,7 @@ def test_verify_derives_every_request_again_and_a_changed_log_is_no_success(live
 
 def test_verify_of_a_session_that_records_no_requests_says_so(claude: Path, capsys):
     status, out, _ = run(capsys, "verify", claude)
-    assert (status, out) == (0, "no request is recorded in this session\n")
+    assert (status, out) == (3, "no request is recorded in this session\n")
     status, _, err = run(capsys, "verify", examples.path("gemini-cli"))
     assert status == 2
     assert "records no hash of its requests" in err
