@@ -30,6 +30,7 @@ export class List {
     });
     this.sizes = new ResizeObserver(() => {
       this.height = this.el.clientHeight;
+      this.el.scrollTop = this.top; // a place that was asked for before the element had a size was not taken
       this.paint();
     });
     this.sizes.observe(this.el);
