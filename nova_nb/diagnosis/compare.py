@@ -26,7 +26,8 @@ from .sets import behind, four_sets
 if TYPE_CHECKING:
     from ..session import Session
 
-    Target: TypeAlias = Session | tuple[Session, int | None] | Request | dict[str, Any] | str | Path
+    Held: TypeAlias = Session | tuple[Session, int | None] | Request | dict[str, Any]
+    Target: TypeAlias = Held | str | Path
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -102,11 +103,16 @@ def compare(a: Target, b: Target) -> Comparison:
     Each is a session (its next request), a (session, step), a `Request`, a captured body, or the path of a file with one.
     A captured body is compared in the provider's words, without system and tools, which few logs hold.
 
-    >>> nova.compare((session, 12), (session, 13))                     # two steps; doctest: +SKIP
-    >>> nova.compare(kernel.session, nova.open_session(directory))     # live against read back; doctest: +SKIP
-    >>> nova.compare((session, 3), "requests/0003.json")               # against what a server got; doctest: +SKIP
+    Two steps, live against read back, and against what a server got:
+
+    >>> nova.compare((session, 12), (session, 13))                     # doctest: +SKIP
+    >>> nova.compare(kernel.session, nova.open_session(directory))     # doctest: +SKIP
+    >>> nova.compare((session, 3), "requests/0003.json")               # doctest: +SKIP
     """
-    a, b = (captured(side) if isinstance(side, str | Path) else side for side in (a, b))
+    return _compared(*(captured(side) if isinstance(side, str | Path) else side for side in (a, b)))
+
+
+def _compared(a: Held, b: Held) -> Comparison:
     one, two = _request(a), _request(b)
     if isinstance(b, dict) or isinstance(a, dict):
         one, two = _in_wire_words(one), _in_wire_words(two)
@@ -158,7 +164,7 @@ def captured(path: str | Path, seq: int | None = None) -> dict[str, Any]:
     raise UsageError(f"{path}: no request {'' if seq is None else seq} with messages or input; it holds {have}")
 
 
-def _request(target: Target) -> Request:
+def _request(target: Held) -> Request:
     if isinstance(target, Request):
         return target
     if isinstance(target, dict):
@@ -234,7 +240,7 @@ def _cause(
     how: tuple[bool, bool],
     first: tuple[Place | None, Place | None],
     places: tuple[list[tuple[Place, bytes]], list[tuple[Place, bytes]]],
-    b: Target,
+    b: Held,
 ) -> tuple[str, str | None]:
     """One sentence for why they part, and its layer. Only what the logs say; otherwise what is not known."""
     if how[0]:
@@ -267,7 +273,7 @@ def _where(place: Place | None) -> str:
     return "the end" if place is None else f"block {place.message}.{place.block}"
 
 
-def _left_out(target: Target, sources: tuple[str, ...]) -> tuple[str, str] | None:
+def _left_out(target: Held, sources: tuple[str, ...]) -> tuple[str, str] | None:
     """Why a session's request does not carry these records, by its own reasons."""
     if isinstance(target, Request | dict) or not sources:
         return None
@@ -281,7 +287,7 @@ def _left_out(target: Target, sources: tuple[str, ...]) -> tuple[str, str] | Non
     return None
 
 
-def _name(target: Target, request: Request) -> str:
+def _name(target: Held, request: Request) -> str:
     if isinstance(target, dict):
         return "captured"
     if isinstance(target, Request):
