@@ -21,7 +21,7 @@ from nova_nb.history.live import LiveLog
 from nova_nb.projection.projector import Projector
 from nova_nb.projection.strategies import STRATEGIES
 from nova_nb.projection.strategies.full import FullStack
-from nova_nb.settings import ContextSettings
+from nova_nb.settings import PRESETS, ContextSettings
 
 
 def _open_session(path: str) -> list:
@@ -106,12 +106,12 @@ class NovaContext(Adapter):
     WORKLOADS = ("W3", "W4")
     DISTS = ("msgspec",)
     TUNED: ClassVar = {
-        "full+late": {"soft_margin_tokens": 3_000},
+        "full+late": PRESETS["late"],
         "full+early": {"soft_margin_tokens": 150_000, "tail_min_tokens": 2_000, "attachment_files": 0},
     }
     STRATEGIES: ClassVar = {
         **{name: f"strategy {name!r}, default settings at this window" for name in STRATEGIES},
-        "full+late": "the full stack, compacting only at the hard line: the largest share, and the largest requests",
+        "full+late": "the full stack under the preset 'late' (185k tokens): the largest share, and the largest requests",
         "full+early": "the full stack, compacting at 30k tokens: near the least cost where the cache reads at a tenth",
     }
 

@@ -3,7 +3,9 @@
 Knows: the defaults (the seeds' own figures, with the requirement each comes from) and the
 presets. Does not know how a number is used; the module that uses it says so.
 A preset is a name that stays while its numbers may be tuned: "seed" is the seeds' 200k window,
-"workshop" shrinks the same arithmetic so that a lesson reaches compaction within a minute.
+"late" compacts seldom (a smaller output reserve, no soft margin: the largest cached share and the largest
+requests, docs/strategies.md), "workshop" shrinks the same arithmetic so that a lesson reaches compaction
+within a minute.
 """
 
 from __future__ import annotations
@@ -97,6 +99,7 @@ class ContextSettings(BaseModel):
 
 PRESETS: dict[str, dict[str, Any]] = {
     "seed": {},
+    "late": {"output_reserve_tokens": 12_000, "soft_margin_tokens": 3_000},
     "workshop": {
         "window_tokens": 8_000,
         "output_reserve_tokens": 800,

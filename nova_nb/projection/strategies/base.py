@@ -56,6 +56,10 @@ class Quiet:
         budget = projector.budget
         return max(0, self.settings.soft_line - budget.system - budget.tools)
 
+    def fits(self, projector: Projector) -> bool:
+        """Whether the next request is within the soft line; known without reading its messages."""
+        return projector.budget.used <= self.settings.soft_line
+
     def start_at(self, projector: Projector, cut: int, content: list[Block], **meta: Any) -> CompactionBoundaryCreated:
         """A boundary that keeps `messages[cut:]` and stands for the rest with `content`."""
         messages = grouped(projector.projection().pieces)

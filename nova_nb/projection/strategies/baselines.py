@@ -20,9 +20,9 @@ from .base import Quiet, first_cut, sizes_of
 
 class _Halving(Quiet):
     def before_request(self, projector: Projector, now: str) -> list[Event]:
-        room = self.history_tokens(projector)
-        if projector.budget.used - projector.budget.system - projector.budget.tools <= room:
+        if self.fits(projector):
             return []
+        room = self.history_tokens(projector)
         messages = grouped(projector.projection().pieces)
         sizes = sizes_of(messages, self.settings)
         total, cut = sum(sizes), 0

@@ -24,11 +24,11 @@ class Rolling(Quiet):
         """what was summarised so far; a merge reads all of it, so that nothing is summarised twice"""
 
     def before_request(self, projector: Projector, now: str) -> list[Event]:
+        if self.fits(projector):
+            return []
         room = self.history_tokens(projector)
         messages = grouped(projector.projection().pieces)
         sizes = sizes_of(messages, self.settings)
-        if sum(sizes) <= room:
-            return []
         cut, tail = len(messages), 0
         while cut > 0 and tail + sizes[cut - 1] <= room * self.share:
             cut -= 1

@@ -51,14 +51,14 @@ class WindowByTokens(Quiet):
     name = "window-tokens"
 
     def before_request(self, projector: Projector, now: str) -> list[Event]:
+        if self.fits(projector):
+            return []
         room = self.history_tokens(projector)
         messages = grouped(projector.projection().pieces)
         sizes = sizes_of(messages, self.settings)
         total = sum(sizes)
-        if total <= room:
-            return []
         cut = 0
         while cut < len(sizes) and total > room:
             total -= sizes[cut]
             cut += 1
-        return [self.start_at(projector, first_cut(messages, cut), [])]
+        return [self.start_at(projector, first_cut(messages, cut), [])] if cut else []
