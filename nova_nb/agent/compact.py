@@ -24,6 +24,7 @@ from ..projection.calls import grouped, latest_turn
 from ..projection.confidence import check
 from ..projection.ledger import Entry
 from ..projection.pieces import Piece, messages_of
+from ..projection.repair import Message
 from ..projection.request import Request
 from .agent import Agent
 from .workspace import ToolFailure
@@ -60,7 +61,7 @@ def reclaim_now(agent: Agent) -> None:
         return
     request = projector.request()
     cold = is_cold(projector.last_request_at, agent.live.now(), settings)
-    found = reclaim.decide(grouped(request.pieces), projector.tokens, settings, cold, agent.model.capabilities)
+    found = reclaim.decide(projector.messages, projector.tokens, settings, cold, agent.model.capabilities)
     agent.ledger.append(found.entry.plain())
     if found.targets:
         agent.record(
@@ -79,16 +80,16 @@ async def compact(agent: Agent, trigger: str, focus: str = "") -> bool:
     """Summarise what is old and start the chain anew. False: nothing changed, and the log and the ledger say why."""
     projector, settings, tokens = agent.projector, agent.settings, agent.projector.tokens
     request = projector.request()
-    pieces = list(request.pieces)
-    planned = compaction.plan(pieces, settings, agent.model.capabilities.prefix_check)
+    messages = projector.messages
+    planned = compaction.plan(messages, settings, agent.model.capabilities.prefix_check)
     if planned.cut is None:
         agent.ledger.append(Entry("compaction", False, trigger, planned.why, tokens, tokens).plain())
         return False
     try:
-        summary, meta = await summarise(agent, pieces, focus)
-        contents = _files_now(agent, pieces)
+        summary, meta = await summarise(agent, list(request.pieces), focus)
+        contents = _files_now(agent, messages)
         made: Any = compaction.commit(
-            planned, summary, pieces, settings, leaf=agent.live.head, trigger=trigger, tokens_before=tokens,
+            planned, summary, messages, settings, leaf=agent.live.head, trigger=trigger, tokens_before=tokens,
             transcript=str(agent.live.directory / "log.jsonl") if agent.live.directory else "",
             tools=list(agent.tools), contents=contents, prefix=request.hash, meta=meta,
         )  # fmt: skip
@@ -181,10 +182,10 @@ def recall(agent: Agent) -> None:
         )
 
 
-def _files_now(agent: Agent, pieces: list[Piece]) -> dict[str, str]:
+def _files_now(agent: Agent, messages: list[Message]) -> dict[str, str]:
     """The files read last as they are on the disk, the newest first: those the request shows, then those read before its
     boundary, which only the runtime state remembers. One that is gone or no text comes back as it was read, if at all."""
-    shown = [call.path for call in last_read(grouped(pieces), agent.settings.attachment_files)]
+    shown = [call.path for call in last_read(messages, agent.settings.attachment_files)]
     out: dict[str, str] = {}
     real: set[Path] = set()
     for path in (*shown, *(file.path for file in reversed(agent.state.files))):

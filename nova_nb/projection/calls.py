@@ -25,7 +25,7 @@ _BY_NAME = {name: kind for kind, names in _KINDS.items() for name in names}
 _PATHS = ("path", "file_path", "filePath", "filename", "notebook_path", "absolute_path")
 
 
-class Call(msgspec.Struct, frozen=True):
+class Call(msgspec.Struct, frozen=True, gc=False):
     """A call and, where it has one, its result. `at` is the index of the calling message."""
 
     id: str

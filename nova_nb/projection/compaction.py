@@ -20,7 +20,6 @@ from ..ids import Source, System, iso
 from ..settings import ContextSettings
 from .attachment import attachment
 from .budget import estimate, piece_chars
-from .calls import grouped
 from .invariants import PROTOCOL, asks, safe_cuts
 from .pieces import Piece
 from .repair import Message
@@ -88,14 +87,13 @@ class Plan(msgspec.Struct, frozen=True):
     """where the tail's size alone would have cut"""
 
 
-def plan(pieces: Sequence[Piece], settings: ContextSettings, strip_thinking: bool = False) -> Plan:
+def plan(messages: Sequence[Message], settings: ContextSettings, strip_thinking: bool = False) -> Plan:
     """R5.2 and R5.3: from the end backwards at least 10,000 tokens or 5 messages, never over 40,000; then to a
     cut that parts no unit, earlier first. A prefix under 2,000 tokens is not worth it.
 
     `strip_thinking`: the model checks its prefix, so the tail's thinking leaves in the same commit. It also
     happens where a turn is larger than the tail may be and could not be split otherwise.
     """
-    messages = grouped(pieces)
     n = reach = candidate = len(messages)
     tails = [0]  # tokens of the last 0, 1, 2 … messages
     enough = False
@@ -149,12 +147,12 @@ def request_for(settings: ContextSettings, focus: str = "") -> dict[str, Any]:
     return {"role": "user", "content": [{"type": "text", "text": instruction(tokens, focus)}]}
 
 
-def person_words(pieces: Sequence[Piece], gone: Sequence[str], settings: ContextSettings) -> list[str]:
+def person_words(messages: Sequence[Message], gone: Sequence[str], settings: ContextSettings) -> list[str]:
     """What the person said in the summarised part, newest first within the setting's tokens, given oldest first."""
     room = settings.keep_person_tokens
     out: list[str] = []
     left = set(gone)
-    for piece in reversed(pieces):
+    for piece in (piece for message in reversed(messages) for piece in reversed(message)):
         if piece.role != "user" or piece.state != "whole" or piece.block.get("type") != "text" or piece.sources[0] not in left:
             continue
         size = estimate(piece.chars, settings)
@@ -168,7 +166,7 @@ def person_words(pieces: Sequence[Piece], gone: Sequence[str], settings: Context
 def commit(
     planned: Plan,
     summary: str,
-    pieces: Sequence[Piece],
+    messages: Sequence[Message],
     settings: ContextSettings,
     ids: Source | None = None,
     *,
@@ -185,17 +183,16 @@ def commit(
     """The boundary that stands for the summarised part, or why the summary is refused (then nothing changes)."""
     if planned.cut is None:
         return planned.why
-    messages = grouped(pieces)
     gone = sum(p.chars for m in messages[: planned.cut] for p in m)
     why = refusal(summary, gone)
     if why is not None:
         return why
-    person = person_words(pieces, planned.summarised, settings)
+    person = person_words(messages, planned.summarised, settings)
     content = [{"type": "text", "text": framed(summary, transcript, person)}]
     rebuilt = attachment(messages, planned.kept, settings, skills, tools, contents)
     ids = ids or System()
     after = estimate(sum(len(b["text"]) for b in [*content, *rebuilt]), settings) + planned.tail_tokens
-    total = estimate(sum(p.chars for p in pieces), settings)
+    total = estimate(sum(p.chars for m in messages for p in m), settings)
     return CompactionBoundaryCreated(
         id=ids.new_id("c"),
         at=iso(ids.now()),

@@ -10,7 +10,7 @@ from typing import Any
 
 from .budget import category, piece_chars
 from .pieces import Piece
-from .repair import Segment
+from .repair import Message, Segment
 from .request import canonical_message
 
 
@@ -24,6 +24,7 @@ class Lines:
         self.lines: list[bytes] = []
         self.messages: list[dict[str, Any]] = []
         self.pieces: list[Piece] = []
+        self.grouped: list[Message] = []
         self.chars: dict[str, int] = {}
         self.left: dict[str, tuple[str, str]] = {}
         self._per_token = per_token
@@ -40,6 +41,7 @@ class Lines:
             for piece in message:
                 name = category(piece)
                 self.chars[name] = self.chars.get(name, 0) + piece_chars(piece, self._per_token)
+        self.grouped += segment.messages
         self.left |= segment.left
 
     def plus(self, segment: Segment) -> Lines:

@@ -29,7 +29,7 @@ repair       made up so that the protocol holds (a result for a call that has no
 """
 
 
-class Piece(msgspec.Struct, frozen=True):
+class Piece(msgspec.Struct, frozen=True, gc=False):  # plain data, never in a cycle: nothing for the collector to visit
     """One content block of a request.
 
     `key` is stable over steps: the same piece has the same key. Adjacent pieces with one

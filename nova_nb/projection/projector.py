@@ -233,6 +233,12 @@ class Projector:
         system, tools = (self.prompt.system, self.prompt.tools) if self.prompt else (None, None)
         return Projection([*lines.pieces, *more.pieces], system, tools, (), {**lines.left, **more.left})
 
+    @property
+    def messages(self) -> list[Message]:
+        """The pieces of the next request, message by message: what `grouped` gives, without grouping them again."""
+        lines, more = self._ended()
+        return lines.grouped + more.grouped
+
     def request(self, step: int | None = None, kind: str = "main", model: str | None = None) -> Request:
         """The next request. Its hash and its shared prefix with the last main request are known without reading it again."""
         lines, more = self._ended()

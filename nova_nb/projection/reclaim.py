@@ -31,7 +31,7 @@ from .repair import Message
 POLICY = "reclaim/1"
 
 
-class Candidate(msgspec.Struct, frozen=True):
+class Candidate(msgspec.Struct, frozen=True, gc=False):
     """One block that may be cleared. `target` is `id#tool_use_id`, as a commit names it."""
 
     target: str

@@ -18,6 +18,7 @@ from nova_nb.history.events import (
     ToolStarted,
     Usage,
 )
+from nova_nb.projection.calls import grouped
 from nova_nb.projection.pieces import messages_of
 from nova_nb.projection.project import project
 from nova_nb.projection.projector import Projector
@@ -47,6 +48,7 @@ def test_after_any_events_the_projector_gives_what_project_gives_from_scratch(ev
     chain = walk(nodes(events), live.head)
     whole = project(chain, SEED, commits=live.commits, started=started)
     assert list(live.projection().pieces) == list(whole.pieces)
+    assert live.messages == grouped(whole.pieces)
     assert live.projection().left == whole.left
     request = live.request()
     assert request.hash == hashlib.sha256(b"".join(canonical_lines(None, None, messages_of(whole.pieces)))).hexdigest()

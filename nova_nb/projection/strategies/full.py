@@ -10,7 +10,6 @@ from ...history.events import Event, Failure, MessageAppended, Note, ProjectionC
 from ...settings import ContextSettings
 from .. import compaction, overflow, reclaim
 from ..cache import is_cold
-from ..calls import grouped
 from ..capabilities import Capabilities
 from ..pieces import Piece
 from ..projector import Projector
@@ -57,8 +56,7 @@ class FullStack(Quiet):
         cold = bool(now) and is_cold(projector.last_request_at, now, self.settings)
         if tokens < self.settings.soft_line and not cold:
             return []
-        pieces = list(projector.projection().pieces)
-        found = reclaim.decide(grouped(pieces), tokens, self.settings, cold, self.capabilities)
+        found = reclaim.decide(projector.messages, tokens, self.settings, cold, self.capabilities)
         if found.targets:
             return [
                 ProjectionCommitted(
@@ -71,15 +69,14 @@ class FullStack(Quiet):
 
     def compacted(self, projector: Projector, trigger: str) -> Event:
         """The boundary, with a summary by rule (marked as such)."""
-        pieces = list(projector.projection().pieces)
+        messages = projector.messages
         prefix_check = self.capabilities is not None and self.capabilities.prefix_check
-        planned = compaction.plan(pieces, self.settings, prefix_check)
+        planned = compaction.plan(messages, self.settings, prefix_check)
         if planned.cut is None:
             return Note(id=self.new_id("n"), kind="compaction-skipped", message=planned.why)
-        gone = set(planned.summarised)
-        summary = self.summarise([p for p in pieces if p.sources[0] in gone])
+        summary = self.summarise([p for m in messages[: planned.cut] for p in m])
         made = compaction.commit(
-            planned, summary, pieces, self.settings, self.ids, leaf=projector.head, trigger=trigger,
+            planned, summary, messages, self.settings, self.ids, leaf=projector.head, trigger=trigger,
             tokens_before=projector.tokens, meta={"summary": "mechanical"},
         )  # fmt: skip
         if isinstance(made, str):
