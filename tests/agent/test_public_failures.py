@@ -101,7 +101,7 @@ def test_a_call_without_a_result_does_not_stand_in_the_way_of_compaction() -> No
     for n in range(8):
         events.append(message(f"u{n + 1}", events[-1].id, "user", text("x" * 4_000)))
         events.append(message(f"a{n + 1}", events[-1].id, "assistant", text("y" * 4_000)))
-    planned = plan(list(projector(*events).projection().pieces), ContextSettings(tail_min_tokens=1_000))
+    planned = plan(projector(*events).messages, ContextSettings(tail_min_tokens=1_000))
     assert planned.cut is not None and "a0" in planned.summarised
 
 
