@@ -160,6 +160,14 @@ class Session:
 
         return gather(self)
 
+    def sets(self, step: int | None = None) -> Any:
+        """On disk, reachable, in the request (of a step, or the next one), shown: `.sentence`, `.counts`, and
+        `.left_out[record]`, the chain of reasons why a record is not in it; see `nova_nb.diagnosis.sets`."""
+        from .diagnosis.sets import four_sets
+
+        self._check(step)
+        return four_sets(self, step)
+
     def why_forgot(self, text: str, regex: bool = False) -> Any:
         """Why a text is not in the latest request, by the two check-lists, or that it is; see `nova_nb.diagnosis.amnesia`."""
         from .diagnosis.amnesia import why_forgot

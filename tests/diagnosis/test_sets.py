@@ -8,7 +8,7 @@ import pytest
 
 import nova_nb as nova
 from nova_nb.diagnosis.sets import Sets, four_sets
-from nova_nb.errors import NotASession
+from nova_nb.errors import NotASession, UsageError
 from nova_nb.session import Session
 
 CASES = Path(__file__).parent / "cases"
@@ -54,6 +54,15 @@ def test_every_record_is_in_the_request_or_has_a_reason(case: str) -> None:
         assert set(sets.in_request) | set(sets.left_out) == set(sets.on_disk)
         assert not set(sets.in_request) & set(sets.left_out)
         assert all(sets.left_out.values())
+
+
+def test_the_face_gives_the_sets_in_one_sentence_and_names_a_step_that_is_not_there() -> None:
+    session = opened("healthy-compaction")
+    sets = session.sets(step=2)
+    assert sets.sentence.endswith("shown.") and "in the request of step 2" in sets.sentence
+    assert set(sets.left_out) == set(sets.on_disk) - set(sets.in_request)
+    with pytest.raises(UsageError, match="there is no step 999"):
+        session.sets(999)
 
 
 def test_at_a_step_later_records_are_not_yet_there() -> None:
