@@ -130,7 +130,7 @@ class _Scan:
         self.anchors: dict[str, Note] = {}
         self.anchor_depth: dict[str, int] = {}
         self.steps = 0
-        self.at_start = self.skipped = self.branched = False
+        self.at_start = self.branched = False
 
     def know(self, head: str | None) -> None:
         """The recorded head; the first one met from the end counts."""
@@ -197,7 +197,7 @@ def _scan(part: Part, depth: int, scan: _Scan) -> bool:
             if scan.known and (begin := _MESSAGE.match(line)) is not None:
                 id = begin[1].decode()
                 if id not in need:
-                    scan.skipped = scan.branched = True
+                    scan.branched = True
                     events.append(_OFF_PATH)
                     continue
                 if (message := whole_message(line)) is not None and message.id == id:
@@ -252,7 +252,7 @@ def _assemble(found: list[Part], scan: _Scan) -> Loaded | None:
     if scan.need:
         return None
     events = scan.events[::-1]
-    places = scan.places
+    places, whole = scan.places, False
     if scan.boundary is not None:
         rows = None if scan.anchor is None else _named(found, scan.anchor, scan.anchor_depth[scan.boundary.id])
         if rows is None:
@@ -260,11 +260,13 @@ def _assemble(found: list[Part], scan: _Scan) -> Loaded | None:
         before = [event for _, _, event in rows]
         events = _merged(events, scan.path, scan.boundary, before)
         places.update((event.id, offset if depth == 0 else (depth, offset)) for depth, offset, event in rows)
-    elif scan.branched:
-        events = list(compress(events, carried(events, scan.path)))
+    else:
+        if scan.branched:
+            events = list(compress(events, carried(events, scan.path)))
+        whole = scan.at_start and len(events) == len(scan.events)
     if (start := found[0].start) is not None:
         events.insert(0, start)
-    return Loaded(events, places, [], scan.at_start and not scan.skipped and scan.boundary is None, scan.steps)
+    return Loaded(events, places, [], whole, scan.steps)
 
 
 def _merged(events: list[Event], path: set[str], boundary: CompactionBoundaryCreated, before: list[Event]) -> list[Event]:
