@@ -102,7 +102,7 @@ async def test_a_command_that_is_not_allowed_does_not_start(make):
     assert not (kernel.agent.workspace.root / "made").exists()
 
 
-async def test_a_large_result_is_written_to_a_file_before_its_message_and_can_be_read_back(make):
+async def test_r3_4_a_large_result_is_written_to_a_file_before_its_message_and_can_be_read_back(make):
     command = "python -c 'print(*range(2000), sep=chr(10))'"
     kernel = make(
         calls(call("t1", "run_command", command=command)),

@@ -47,7 +47,7 @@ def test_a_link_loop_is_refused_and_not_followed_for_ever(workspace: Workspace):
         workspace.file("a")
 
 
-def test_stored_results_can_be_read_by_either_path_and_nothing_else_of_the_session(workspace: Workspace):
+def test_r3_5_stored_results_can_be_read_by_either_path_and_nothing_else_of_the_session(workspace: Workspace):
     session = workspace.sessions[0]
     stored = session / "tool-results" / "t1.txt"
     stored.write_text("stored")
