@@ -8,7 +8,15 @@ from nova_nb.agent.tools import EIGHT
 
 def test_r9_1_the_seven_parts_stand_in_order_and_the_first_block_is_the_same_for_every_project() -> None:
     shared, own = system_blocks(EIGHT.values(), project_rules="Use UTC.", session_context="Day two.", working_directory="shop")
-    parts = [ROLE, "## Tools", WORK, RULES, "## Project rules\nUse UTC.", "## This session\nDay two.", "Working directory: shop"]
+    parts = [
+        ROLE,
+        "## Tools",
+        WORK,
+        RULES,
+        "## Project rules\nUse UTC.",
+        "## This session\nDay two.",
+        "Working directory: shop",
+    ]
     whole = f"{shared['text']}\n\n{own['text']}"
     places = [whole.index(part) for part in parts]
     assert places == sorted(places)
