@@ -211,6 +211,16 @@ def one(c: Claude, lines: set[int], *layers: str, **more: Any) -> Planted:
     return Planted({"session.jsonl": c.data()}, lines, layers, **more)
 
 
+def api_error(c: Claude, words: str) -> None:
+    """The row that Claude Code writes where the provider refused a request."""
+    content = [{"type": "text", "text": words}]
+    c.row(
+        "assistant",
+        message={"id": "e1", "role": "assistant", "model": "<synthetic>", "content": content},
+        isApiErrorMessage=True,
+    )
+
+
 def sound(seed: int, before: int, after: int) -> Planted:
     """A healthy session with a resume, and with or without a compaction."""
     c = claude(seed)
@@ -423,16 +433,7 @@ def call_id_twice(seed: int, before: int, after: int) -> Planted:
     call = c.call("Read")
     rows = c.answer([{**call, "input": {}}, call])
     c.result(rows[1], c.text(500))
-    c.row(
-        "assistant",
-        message={
-            "id": "e1",
-            "role": "assistant",
-            "model": "<synthetic>",
-            "content": [{"type": "text", "text": "API Error: 400 tool_use ids must be unique"}],
-        },
-        isApiErrorMessage=True,
-    )
+    api_error(c, "API Error: 400 tool_use ids must be unique")
     return one(c, {c.line(row) for row in rows}, "pairing")
 
 
@@ -444,16 +445,7 @@ def killed_in_call(seed: int, before: int, after: int) -> Planted:
     c.result(rows[1], "Ran 41 tests OK")
     c.gap(2)
     c.say("Go on.")
-    c.row(
-        "assistant",
-        message={
-            "id": "e1",
-            "role": "assistant",
-            "model": "<synthetic>",
-            "content": [{"type": "text", "text": "API Error: 400 tool_use without tool_result"}],
-        },
-        isApiErrorMessage=True,
-    )
+    api_error(c, "API Error: 400 tool_use without tool_result")
     return one(c, {c.line(rows[0])}, "pairing")
 
 
@@ -463,16 +455,7 @@ def half_a_character(seed: int, before: int, after: int) -> Planted:
     c.say("Show the log.")
     call = c.answer([c.call("Bash", command="tail")])[0]
     row = c.result(call, c.text(500) + "HALF")
-    c.row(
-        "assistant",
-        message={
-            "id": "e1",
-            "role": "assistant",
-            "model": "<synthetic>",
-            "content": [{"type": "text", "text": "API Error: 400 invalid JSON"}],
-        },
-        isApiErrorMessage=True,
-    )
+    api_error(c, "API Error: 400 invalid JSON")
     planted = one(c, {c.line(row)}, "provider", "log")
     planted.files["session.jsonl"] = planted.files["session.jsonl"].replace(b"HALF", b"\\ud83d")
     return planted
