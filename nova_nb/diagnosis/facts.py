@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ..foreign.claude_code.chain import Transcript
 from ..history.events import CompactionBoundaryCreated, Event, ForeignRow, MessageAppended
 from ..history.log import Log, record_id
-from ..projection.pieces import Projection
 from .report import Counts, Finding, LeafChoice, LeafReport
 from .witness import Answer, Witness, fit, row_chars, seconds
 
@@ -65,11 +64,11 @@ class Facts:
     """positions of reachable conversation records, in the order of the branch"""
     in_request: frozenset[int]
 
-    @property
+    @cached_property
     def log(self) -> Log:
         return self.session.log
 
-    @property
+    @cached_property
     def events(self) -> list[Event]:
         return self.session.log.events
 
@@ -111,9 +110,13 @@ class Facts:
             code=code, layer=layer, role=role, records=self.ids(positions), lines=self.lines(positions), message=message, **more
         )
 
+    @cached_property
+    def messages(self) -> list[MessageAppended | None]:
+        """The event of each row where it is a message."""
+        return [event if isinstance(event, MessageAppended) else None for event in self.events]
+
     def message(self, i: int) -> MessageAppended | None:
-        event = self.events[i]
-        return event if isinstance(event, MessageAppended) else None
+        return self.messages[i]
 
     def parent(self, i: int) -> str | None:
         return getattr(self.events[i], "parent", None)
@@ -222,6 +225,7 @@ class Facts:
             sums.append(sums[-1] + self.chars[i])
         attached = [i for i, e in enumerate(self.events) if isinstance(e, ForeignRow) and self.chars[i] and not self.side(i)]
         beside = list(itertools.accumulate((self.chars[i] for i in attached), initial=0))
+        turns = [k for k, i in enumerate(self.path) if self.person(i)]
         starts: dict[int, int] = {}
         out = []
         for step in self.session.steps:
@@ -237,7 +241,8 @@ class Facts:
             if since not in starts:
                 starts[since] = next((k for k, i in enumerate(self.path) if i > since), n)
             start = min(starts[since], n)
-            spoke = next((k for k in range(n - 1, start - 1, -1) if self.person(self.path[k])), start)
+            asked = bisect_left(turns, n) - 1
+            spoke = max(turns[asked], start) if asked >= 0 else start
             extra = beside[bisect_left(attached, first)] - beside[bisect_right(attached, since)]
             kept = getattr(self.events[since], "kept", []) if since >= 0 else []
             extra += sum(self.chars[self.position[k]] for k in kept if k in self.position)
@@ -267,11 +272,10 @@ class Facts:
         """The fit of usage to characters; None with fewer than three calls to fit it on."""
         return fit(self.answers)
 
-    @cached_property
-    def last_sent(self) -> Projection | None:
-        """The rebuilt request of the latest main call; None where the log holds no call."""
-        main = [step.number for step in self.session.steps if step.kind == "main"]
-        return self.session.projection(main[-1]) if main else None
+    @property
+    def last(self) -> int | None:
+        """The step of the latest main call; None where the log holds no call."""
+        return next((step.number for step in reversed(self.session.steps) if step.kind == "main"), None)
 
     def neighbours(self) -> Iterable[tuple[Answer, Answer]]:
         """Consecutive answers with no boundary between them."""

@@ -105,8 +105,9 @@ def result_without_call(facts: Facts) -> Iterator[Finding]:
 def sent_twice(facts: Facts) -> Iterator[Finding]:
     """The latest request carried the result of one call more than once (Gemini CLI after a resume)."""
     seen: dict[str, list[str]] = {}
-    sent = facts.last_sent if facts.log.source.format == "gemini" else None
-    for piece in sent.pieces if sent is not None else ():
+    if facts.log.source.format != "gemini" or facts.last is None:
+        return
+    for piece in facts.session.projection(facts.last).pieces:
         if piece.block.get("type") == "tool_result":
             seen.setdefault(str(piece.block.get("tool_use_id")), []).append(piece.sources[0] if piece.sources else "")
     twice = [id for ids in seen.values() if len(ids) > 1 for id in ids]

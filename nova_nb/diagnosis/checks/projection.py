@@ -10,6 +10,7 @@ import itertools
 from bisect import bisect_left
 from collections.abc import Iterator
 
+from ...foreign import claude_code
 from ...history.events import ForeignRow, ProjectionCommitted
 from ...projection.pieces import block_chars
 from ..facts import Facts, once
@@ -153,11 +154,10 @@ def _lacks(facts: Facts, before: Answer, now: Answer, size: float) -> bool:
 
 def passed_by_on_resume(facts: Facts) -> Iterator[Finding]:
     """Parallel calls that the agent's own version left out when it went on from the file (Claude Code before 2.1)."""
-    if facts.log.source.format != "claude-code" or facts.last_sent is None:
+    if facts.transcript is None or facts.last is None:
         return
-    left = facts.last_sent.left
-    gone = [facts.log.index[id] for id, (layer, why) in left.items() if layer == "projection" and "parallel" in why]
-    gone = sorted(i for i in gone if i in facts.reachable)
+    left = claude_code.passed_by(facts.log, facts.last)
+    gone = sorted(i for i in map(facts.log.index.__getitem__, left) if i in facts.reachable)
     if gone:
         yield facts.finding(
             "passed-by-on-resume", "projection", "cause", gone,

@@ -75,53 +75,13 @@ def conversation(log: Log) -> list[str]:
 
 
 def leaf(log: Log) -> Leaf:
-    t = _of(log)
-    own = [i for i in t.spoken if t.own(i)]
-    chosen = next((i for i in reversed(own) if not t.rows[i].api_error), own[-1] if own else None)
-    if chosen is None:
-        return Leaf(None, None, "last-in-file")
-    return Leaf(t.id(chosen), t.lines[chosen], "last-in-file", _alternatives(t, own, chosen))
-
-
-def _alternatives(t: Transcript, own: list[int], chosen: int) -> tuple[Leaf, ...]:
-    """What other rules would have chosen, where that differs."""
-    latest = max(own, key=lambda i: (t.rows[i].at or "", i))
-    found = [(own[-1], "last-row"), (latest, "newest-timestamp"), (_deepest(t, own), "longest-chain")]
-    named: dict[int, str] = {}
-    for i, policy in found:
-        if i != chosen:
-            named.setdefault(i, policy)
-    return tuple(Leaf(t.id(i), t.lines[i], policy) for i, policy in named.items())
-
-
-def _deepest(t: Transcript, own: list[int]) -> int:
-    """The record with the most conversation records on its bare chain; the last of several."""
-    depth: dict[int, int] = {}
-    for i in own:
-        path: list[int] = []
-        at: int | None = i
-        onpath: set[int] = set()
-        while at is not None and at not in depth and at not in onpath:
-            onpath.add(at)
-            path.append(at)
-            at = t.up(at)
-        base = depth.get(at, 0) if at is not None else 0
-        for k in reversed(path):
-            base += t.rows[k].speaks
-            depth[k] = base
-    return max(own, key=lambda i: (depth[i], i))
-
-
-def _position(log: Log, id: str | None) -> int | None:
-    return None if id is None else log.index.get(id)
+    return _of(log).leaf
 
 
 def reachable(log: Log, leaf: str | None = None) -> list[str]:
     t = _of(log)
-    at = _position(log, leaf if leaf is not None else globals()["leaf"](log).record)
-    if at is None:
-        return []
-    return [t.id(i) for i in t.to_root(at) if t.rows[i].speaks]
+    rows = t.active if leaf is None else t.to_root(log.index[leaf]) if leaf in log.index else []
+    return [t.id(i) for i in rows if t.rows[i].speaks]
 
 
 def shown(log: Log) -> list[str] | None:
@@ -144,7 +104,12 @@ def steps(log: Log) -> tuple[Step, ...]:
 
 def project(log: Log, step: int | None = None) -> Projection:
     story = _story(log)
-    return following(story, _position(log, leaf(log).record)) if step is None else as_sent(story.calls[step - 1])
+    return following(story, story.transcript.end) if step is None else as_sent(story.calls[step - 1])
+
+
+def passed_by(log: Log, step: int) -> dict[str, tuple[str, str]]:
+    """Rows of the branch that a step's request lacked because a resuming process walked by parents alone: id → (layer, reason)."""
+    return _story(log).calls[step - 1].passed_by
 
 
 def rebuild(log: Log, step: int) -> Projection:

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from ...history.events import CompactionBoundaryCreated, Event
+from ..base import Leaf
 from .schema import Row
 
 
@@ -100,17 +101,25 @@ class Transcript:
         return self.groups.get(_answer(self.rows[i]), [i])
 
     @cached_property
-    def results(self) -> dict[int, list[int]]:
-        """Result rows by the position of the row whose call they answer, in file order."""
-        found: dict[int, list[int]] = defaultdict(list)
+    def answered(self) -> dict[int, int]:
+        """Position of the row whose call it answers, by the position of a result row."""
+        found: dict[int, int] = {}
         for i in self.spoken:
             row = self.rows[i]
             if row.type == "user" and is_result(row):
                 for parent in (row.source_row, row.parent):
                     at = None if parent is None else self.first.get(parent)
                     if at is not None and self.rows[at].type == "assistant":
-                        found[at].append(i)
+                        found[i] = at
                         break
+        return found
+
+    @cached_property
+    def results(self) -> dict[int, list[int]]:
+        """Result rows by the position of the row whose call they answer, in file order."""
+        found: dict[int, list[int]] = defaultdict(list)
+        for i, call in self.answered.items():
+            found[call].append(i)
         return dict(found)
 
     @cached_property
@@ -152,6 +161,56 @@ class Transcript:
             at = self.up(at)
         return ()
 
+    # -- where the next step continues from -----------------------------------------------------------
+
+    @cached_property
+    def end(self) -> int | None:
+        """Position of the record that a resume continues from: the last of the file's own that is no error of the API."""
+        own = self._own
+        return next((i for i in reversed(own) if not self.rows[i].api_error), own[-1] if own else None)
+
+    @cached_property
+    def leaf(self) -> Leaf:
+        """The record at `end`, and what other rules would have chosen where that differs."""
+        if self.end is None:
+            return Leaf(None, None, "last-in-file")
+        own = self._own
+        latest = max(own, key=lambda i: (self.rows[i].at or "", i))
+        named: dict[int, str] = {}
+        for i, policy in ((own[-1], "last-row"), (latest, "newest-timestamp"), (self._deepest(), "longest-chain")):
+            if i != self.end:
+                named.setdefault(i, policy)
+        others = tuple(Leaf(self.id(i), self.lines[i], policy) for i, policy in named.items())
+        return Leaf(self.id(self.end), self.lines[self.end], "last-in-file", others)
+
+    @cached_property
+    def active(self) -> list[int]:
+        """Everything that the next step descends from (`to_root`)."""
+        return [] if self.end is None else self.to_root(self.end)
+
+    @cached_property
+    def _own(self) -> list[int]:
+        return [i for i in self.spoken if self.own(i)]
+
+    def _deepest(self) -> int:
+        """The record with the most conversation records on its bare chain; the last of several."""
+        depth: dict[int, int] = {}
+        for i in self._own:
+            path: list[int] = []
+            at: int | None = i
+            onpath: set[int] = set()
+            while at is not None and at not in depth and at not in onpath:
+                onpath.add(at)
+                path.append(at)
+                at = self.up(at)
+            base = depth.get(at, 0) if at is not None else 0
+            for k in reversed(path):
+                base += self.rows[k].speaks
+                depth[k] = base
+        return max(self._own, key=lambda i: (depth[i], i))
+
+    # -- branches -------------------------------------------------------------------------------------
+
     def walk(self, leaf: int, limit: int | None = None) -> list[int]:
         """The bare chain from a leaf, oldest first, kept rows put behind their anchor; no siblings yet."""
         limit = len(self.rows) if limit is None else limit
@@ -189,7 +248,8 @@ class Transcript:
             row = self.rows[i]
             if row.type == "assistant" and row.speaks:
                 members = [k for k in self.group(i) if k in inside or since <= k < limit]
-            elif row.type == "user" and row.speaks and (calls := self._calls_of(i)):
+            elif i in self.answered:
+                calls = self.group(self.answered[i])
                 members = sorted(k for call in calls for k in self.results.get(call, ()) if k in inside or since <= k < limit)
             else:
                 members = [i]
@@ -198,17 +258,6 @@ class Transcript:
                     placed.add(k)
                     out.append(k)
         return out
-
-    def _calls_of(self, i: int) -> list[int]:
-        """The rows of the answer whose call row i answers; [] if it answers none."""
-        row = self.rows[i]
-        if not is_result(row):
-            return []
-        for parent in (row.source_row, row.parent):
-            at = None if parent is None else self.first.get(parent)
-            if at is not None and self.rows[at].type == "assistant":
-                return self.group(at)
-        return []
 
     def to_root(self, leaf: int) -> list[int]:
         """Everything the leaf descends from, boundaries crossed, parallel rows brought back, in file order.

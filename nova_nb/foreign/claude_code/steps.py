@@ -45,6 +45,11 @@ class Call:
     extra: tuple[Event, ...] = ()
     """rows of a compaction's own file that its request had besides the transcript's"""
 
+    @property
+    def passed_by(self) -> dict[str, tuple[str, str]]:
+        """See `Story.passed_by`."""
+        return {} if self.leaf is None else self.story.passed_by(self.leaf, self.limit, self.story.since(self.limit))
+
 
 class Story:
     """A transcript read with what lies beside it: its calls in order, its processes."""
