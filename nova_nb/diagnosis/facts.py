@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+LINKS = (MessageAppended, ForeignRow)
+"""Rows that name a parent."""
+
 
 def once(found: Callable[[Facts], Iterable[T]]) -> Callable[[Facts], tuple[T, ...]]:
     """What several checks ask of the same facts, worked out once and kept with them."""
@@ -123,10 +126,13 @@ class Facts:
 
     def side(self, i: int) -> bool:
         """Whether a row belongs to a subagent's chain inside this file."""
+        return self._sides[i]
+
+    @cached_property
+    def _sides(self) -> list[bool]:
         if self.transcript is not None:
-            return not self.transcript.own(i)
-        event = self.message(i)
-        return event is not None and bool(event.meta.get("sidechain"))
+            return [not self.transcript.own(i) for i in range(len(self.events))]
+        return [event is not None and bool(event.meta.get("sidechain")) for event in self.messages]
 
     def person(self, i: int) -> bool:
         """Whether a row is a turn of the person."""
@@ -154,11 +160,12 @@ class Facts:
     def children(self) -> dict[int | None, list[int]]:
         """Positions of child rows by the position of their parent; None for roots. Side chains are left out."""
         children: dict[int | None, list[int]] = defaultdict(list)
+        sides, position = self._sides, self.position
         for i, event in enumerate(self.events):
-            if isinstance(event, MessageAppended | ForeignRow) and not self.side(i) and record_id(event.id) == event.id:
+            if isinstance(event, LINKS) and not sides[i] and record_id(event.id) == event.id:
                 if isinstance(event, ForeignRow) and event.parent is None:
                     continue
-                children[None if event.parent is None else self.position.get(event.parent, -1)].append(i)
+                children[None if event.parent is None else position.get(event.parent, -1)].append(i)
         return dict(children)
 
     @cached_property

@@ -23,6 +23,8 @@ def repeated_id(facts: Facts) -> Iterator[Finding]:
             for block in event.content
             if block.get("type") == "tool_use"
         ]
+        if len(calls) < 2:
+            continue
         for id, n in Counter(id for id, _ in calls).items():
             if n < 2:
                 continue

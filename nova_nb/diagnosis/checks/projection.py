@@ -70,6 +70,7 @@ def _thinking(facts: Facts, before: Answer, now: Answer) -> float:
     return max(stored / rate, hidden)
 
 
+@once
 def elided_in_one_pass(facts: Facts) -> Iterator[Finding]:
     """A row stands before the progress row it names as its parent; a version that strips progress rows while it scans
     never remaps such a row, and its walk stops there."""
@@ -113,6 +114,7 @@ def carried_only(facts: Facts, answer: Answer, since: int) -> bool:
     return abs(answer.context - witness.expected(part)) < abs(answer.context - witness.expected(answer.chars)) / 2
 
 
+@once
 def text_on_sibling(facts: Facts) -> Iterator[Finding]:
     """A text that the harness put in for a call hangs from the result of one of several parallel calls, so the walk goes
     past it and pairing brings back only the result."""

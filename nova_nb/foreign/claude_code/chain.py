@@ -190,7 +190,7 @@ class Transcript:
 
     @cached_property
     def _own(self) -> list[int]:
-        return [i for i in self.spoken if self.own(i)]
+        return self.spoken if self.side else [i for i in self.spoken if not self.rows[i].sidechain]
 
     def _deepest(self) -> int:
         """The record with the most conversation records on its bare chain; the last of several."""

@@ -128,4 +128,4 @@ def text_of(attachment: Any) -> str:
 
 def sentences(missing: int) -> tuple[str, ...]:
     """What is missing, in words."""
-    return tuple(text for flag, text in SENTENCES.items() if missing & flag)
+    return () if not missing else tuple(text for flag, text in SENTENCES.items() if missing & flag)
