@@ -107,11 +107,13 @@ class NovaContext(Adapter):
     DISTS = ("msgspec",)
     TUNED: ClassVar = {
         "full+late": PRESETS["late"],
+        "full+lean": PRESETS["lean"],
         "full+early": {"soft_margin_tokens": 150_000, "tail_min_tokens": 2_000, "attachment_files": 0},
     }
     STRATEGIES: ClassVar = {
         **{name: f"strategy {name!r}, default settings at this window" for name in STRATEGIES},
         "full+late": "the full stack under the preset 'late' (185k tokens): the largest share, and the largest requests",
+        "full+lean": "the full stack under the preset 'lean' (results over 3,000 characters in files, 80k tokens): all four columns at once",
         "full+early": "the full stack, compacting at 30k tokens: near the least cost where the cache reads at a tenth",
     }
 

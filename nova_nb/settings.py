@@ -4,7 +4,8 @@ Knows: the defaults (the seeds' own figures, with the requirement each comes fro
 presets. Does not know how a number is used; the module that uses it says so.
 A preset is a name that stays while its numbers may be tuned: "seed" is the seeds' 200k window,
 "late" compacts seldom (a smaller output reserve, no soft margin: the largest cached share and the largest
-requests, docs/strategies.md), "workshop" shrinks the same arithmetic so that a lesson reaches compaction
+requests), "lean" keeps results over 3,000 characters in files and compacts at 80,000 tokens (half the cost at the same
+share; what it hides must be read back; both in docs/strategies.md), "workshop" shrinks the same arithmetic so that a lesson reaches compaction
 within a minute.
 """
 
@@ -100,6 +101,7 @@ class ContextSettings(BaseModel):
 PRESETS: dict[str, dict[str, Any]] = {
     "seed": {},
     "late": {"output_reserve_tokens": 12_000, "soft_margin_tokens": 3_000},
+    "lean": {"result_limit_chars": 3_000, "preview_chars": 1_000, "soft_margin_tokens": 100_000},
     "workshop": {
         "window_tokens": 8_000,
         "output_reserve_tokens": 800,

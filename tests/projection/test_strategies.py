@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
@@ -19,9 +20,11 @@ from nova_nb.history.events import (
     RequestSent,
     ToolResultExternalized,
 )
+from nova_nb.projection.pieces import block_chars
 from nova_nb.projection.projector import Projector
 from nova_nb.projection.rerun import conversation, message_lengths, rerun
 from nova_nb.projection.strategies import STRATEGIES, strategy_for
+from nova_nb.projection.strategies.full import FullStack
 from nova_nb.settings import ContextSettings, settings_from
 from tests.conftest import shared
 from tests.projection.strategies import call, message, result, text, turns, wire_errors
@@ -131,6 +134,35 @@ def test_message_lengths_are_counted_by_who_wrote_them():
     assert len(lengths["tool"]) == 5
     assert lengths["tool"][0] == 903
     assert len(lengths["person"]) == 2
+
+
+def carried(settings, turns=700):
+    """Of a session of large results: share of the requests' characters that the request before began with, new characters
+    a request, and cost a request (new + a tenth of cached)."""
+    strategy, live = FullStack(settings, summarise=lambda _: "What was done so far. " * 90), Projector(settings)
+    total = same = 0
+    before = []
+    for n in range(turns):
+        for role, block in (("assistant", call(f"t{n}")), ("user", result(f"t{n}", f"{n} " + "line of output\n" * 400))):
+            arrived, events = strategy.arrive(message(f"{role}{n}", None, role, block))
+            for event in events:
+                live.add(event)
+            live.add(msgspec.structs.replace(arrived, parent=live.head))
+        for event in strategy.before_request(live, ""):
+            live.add(event)
+        messages = live.request().messages
+        live.add(RequestSent(id=f"r{n}", step=n, leaf=live.head))
+        kept = len(list(itertools.takewhile(lambda pair: pair[0] == pair[1], zip(before, messages, strict=False))))
+        sizes = [sum(map(block_chars, m["content"])) for m in messages]
+        same, total, before = same + sum(sizes[:kept]), total + sum(sizes), messages
+    return same / total, (total - same) / turns, (total - 0.9 * same) / turns
+
+
+def test_the_lean_preset_has_at_least_the_share_of_the_default_at_about_half_its_cost():
+    default, lean = carried(ContextSettings()), carried(settings_from("lean"))
+    assert lean[0] >= default[0]
+    assert lean[1] < default[1]
+    assert lean[2] < 0.55 * default[2]
 
 
 async def test_what_if_over_a_nova_session_is_a_session_itself(tmp_path):
