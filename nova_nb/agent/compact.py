@@ -61,7 +61,7 @@ def reclaim_now(agent: Agent) -> None:
         return
     request = projector.request()
     cold = is_cold(projector.last_request_at, agent.live.now(), settings)
-    found = reclaim.decide(projector.messages, projector.tokens, settings, cold, agent.model.capabilities)
+    found = reclaim.decide(projector.messages, projector.tokens, settings, cold, agent.model.capabilities, projector.calls)
     agent.ledger.append(found.entry.plain())
     if found.targets:
         agent.record(
@@ -81,7 +81,7 @@ async def compact(agent: Agent, trigger: str, focus: str = "") -> bool:
     projector, settings, tokens = agent.projector, agent.settings, agent.projector.tokens
     request = projector.request()
     messages = projector.messages
-    planned = compaction.plan(messages, settings, agent.model.capabilities.prefix_check)
+    planned = compaction.plan(messages, settings, agent.model.capabilities.prefix_check, projector.chars)
     if planned.cut is None:
         agent.ledger.append(Entry("compaction", False, trigger, planned.why, tokens, tokens).plain())
         return False

@@ -44,11 +44,11 @@ def attachment(
     path → text as it is now (without it: as it was read); a path that no message names was read before them.
     """
     limit = int(settings.attachment_file_tokens * settings.chars_per_token)
-    files = []
+    files: list[str] = []
 
     def show(path: str, text: str, when: str) -> None:
         cut = f" (first {limit:,} of {len(text):,} characters)" if len(text) > limit else ""
-        files.append(f"<file path={path!r}> {when}{cut}\n{escape(text[:limit])}\n</file>")
+        files.extend((f"<file path={path!r}> {when}{cut}", escape(text[:limit]), "</file>"))
 
     read = last_read(messages, settings.attachment_files)
     for call in read:
@@ -61,10 +61,11 @@ def attachment(
     earlier = [path for path in contents or {} if path not in {call.path for call in read}]
     for path in earlier[: settings.attachment_files - len(read)]:
         show(path, (contents or {})[path], "as it is now")
+    procedures = "\n\n".join(f"### {name}\n{text}" for name, text in sorted((skills or {}).items()))
     sections = [
-        ("Files read last", "\n".join(files)),
-        ("Active skills", "\n\n".join(f"### {name}\n{text}" for name, text in sorted((skills or {}).items()))),
-        ("Tools available now", ", ".join(tools)),
+        ["## Files read last", *files] if files else [],
+        ["## Active skills", procedures] if procedures else [],
+        ["## Tools available now", ", ".join(tools)] if tools else [],
+        [NOTICE],
     ]
-    blocks = [{"type": "text", "text": f"<attachment>\n## {name}\n{text}\n</attachment>"} for name, text in sections if text]
-    return [*blocks, {"type": "text", "text": f"<attachment>\n{NOTICE}\n</attachment>"}]
+    return [{"type": "text", "text": "\n".join(("<attachment>", *lines, "</attachment>"))} for lines in sections if lines]

@@ -7,7 +7,7 @@ meaning beyond their category. All figures but a provider's usage are estimates.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -87,6 +87,12 @@ def piece_chars(piece: Piece, chars_per_token: float = 3.5) -> int:
     if piece.block.get("type") in ("text", "tool_use"):
         return piece.chars
     return piece.chars + images(piece.block) * int(IMAGE_TOKENS * chars_per_token)
+
+
+def chars_of(pieces: Sequence[Piece], chars_per_token: float) -> int:
+    """Characters of several pieces, as `piece_chars` counts them."""
+    seen = sum([images(p.block) for p in pieces if p.block.get("type") not in ("text", "tool_use")])
+    return sum([p.chars for p in pieces]) + seen * int(IMAGE_TOKENS * chars_per_token)
 
 
 def images(block: Mapping[str, Any]) -> int:

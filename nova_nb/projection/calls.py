@@ -23,6 +23,7 @@ _KINDS = {
 }  # fmt: skip
 _BY_NAME = {name: kind for kind, names in _KINDS.items() for name in names}
 _PATHS = ("path", "file_path", "filePath", "filename", "notebook_path", "absolute_path")
+_PARTS = ("offset", "limit", "start", "end", "view_range", "start_line", "end_line")
 
 
 class Call(msgspec.Struct, frozen=True, gc=False):
@@ -39,20 +40,11 @@ class Call(msgspec.Struct, frozen=True, gc=False):
     result_at: int = -1
     path: str = ""
     """the file it names"""
-
-    @property
-    def failed(self) -> bool:
-        return self.result is not None and bool(self.result.block.get("is_error"))
-
-    @property
-    def done(self) -> bool:
-        """Answered without an error by a real result."""
-        return self.result is not None and not self.failed and self.result.state != "repair"
-
-    @property
-    def partial(self) -> bool:
-        """Whether it asked for a part of the file."""
-        return any(self.arguments.get(k) for k in ("offset", "limit", "start", "end", "view_range", "start_line", "end_line"))
+    failed: bool = False
+    done: bool = False
+    """answered without an error by a real result"""
+    partial: bool = False
+    """whether it asked for a part of the file"""
 
 
 def kind_of(name: str) -> str:
@@ -63,20 +55,25 @@ def kind_of(name: str) -> str:
     return _BY_NAME.get(name.lower(), "other")
 
 
-def newest_first(messages: Sequence[Message]) -> Iterator[Call]:
-    """The calls from the end of the request backwards, so that a search may stop early."""
+def newest_first(messages: Sequence[Message], first: int = 0) -> Iterator[Call]:
+    """The calls from the end of the request backwards, so that a search may stop early. `first`: index of the first message."""
     results: dict[str, tuple[Piece, int]] = {}
     for i in range(len(messages) - 1, -1, -1):
         for piece in reversed(messages[i]):
             block = piece.block
             kind = block.get("type")
             if kind == "tool_result":
-                results.setdefault(block.get("tool_use_id", ""), (piece, i))
+                results.setdefault(block.get("tool_use_id", ""), (piece, first + i))
             elif kind == "tool_use":
                 id, name, arguments = block.get("id", ""), block.get("name") or "", block.get("input")
                 arguments = arguments if isinstance(arguments, dict) else {}
                 result, at = results.pop(id, (None, -1))
-                yield Call(id, name, kind_of(name), arguments, i, piece, result, at, _path(arguments))
+                failed = result is not None and bool(result.block.get("is_error"))
+                done = result is not None and not failed and result.state != "repair"
+                partial = any(map(arguments.get, _PARTS))
+                yield Call(
+                    id, name, kind_of(name), arguments, first + i, piece, result, at, _path(arguments), failed, done, partial
+                )
 
 
 def _path(arguments: dict[str, Any]) -> str:
@@ -87,9 +84,9 @@ def _path(arguments: dict[str, Any]) -> str:
     return ""
 
 
-def calls_of(messages: Sequence[Message]) -> list[Call]:
-    """All calls in the order of the request."""
-    return list(newest_first(messages))[::-1]
+def calls_of(messages: Sequence[Message], first: int = 0) -> list[Call]:
+    """All calls in the order of the request. `first` is the index in the request of the first of these messages."""
+    return list(newest_first(messages, first))[::-1]
 
 
 def grouped(pieces: Sequence[Piece]) -> list[Message]:

@@ -11,6 +11,7 @@ All functions are pure. Figures are the seeds' [000]; each is a setting.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -19,7 +20,7 @@ from ..history.events import CompactionBoundaryCreated
 from ..ids import Source, System, iso
 from ..settings import ContextSettings
 from .attachment import attachment
-from .budget import estimate, piece_chars
+from .budget import chars_of, estimate
 from .invariants import PROTOCOL, asks, safe_cuts
 from .pieces import Piece
 from .repair import Message
@@ -87,12 +88,15 @@ class Plan(msgspec.Struct, frozen=True):
     """where the tail's size alone would have cut"""
 
 
-def plan(messages: Sequence[Message], settings: ContextSettings, strip_thinking: bool = False) -> Plan:
+def plan(
+    messages: Sequence[Message], settings: ContextSettings, strip_thinking: bool = False, chars: int | None = None
+) -> Plan:
     """R5.2 and R5.3: from the end backwards at least 10,000 tokens or 5 messages, never over 40,000; then to a
     cut that parts no unit, earlier first. A prefix under 2,000 tokens is not worth it.
 
     `strip_thinking`: the model checks its prefix, so the tail's thinking leaves in the same commit. It also
-    happens where a turn is larger than the tail may be and could not be split otherwise.
+    happens where a turn is larger than the tail may be and could not be split otherwise. `chars` are those of all
+    messages, where they are known already (`Projector.chars`): then only the tail is measured.
     """
     n = reach = candidate = len(messages)
     tails = [0]  # tokens of the last 0, 1, 2 … messages
@@ -113,17 +117,17 @@ def plan(messages: Sequence[Message], settings: ContextSettings, strip_thinking:
         strip_thinking = strip_thinking or (cut is not None and _thinks(messages[cut:]))
     if cut is None:
         return Plan(None, "no cut would leave the protocol's units whole", candidate=candidate)
+    prefix, tail = ([p for m in part for p in m] for part in (messages[:cut], messages[cut:]))
     per_token = settings.chars_per_token
-    before, after = estimate(sum(piece_chars(p, per_token) for m in messages[:cut] for p in m), settings), tails[n - cut]
+    size = chars_of(prefix, per_token) if chars is None else chars - chars_of(tail, per_token)
+    before, after = estimate(size, settings), tails[n - cut]
     if before < settings.min_prefix_tokens:
         why = f"the prefix of {before:,} tokens is under {settings.min_prefix_tokens:,}: not worth a summary"
         return Plan(None, why, before, after, candidate=candidate)
-    kept = list(dict.fromkeys(s for m in messages[cut:] for p in m for s in p.sources))
-    gone = list(dict.fromkeys(s for m in messages[:cut] for p in m for s in p.sources))
+    kept, gone = (dict.fromkeys(chain.from_iterable([p.sources for p in part])) for part in (tail, prefix))
     moved = "" if cut == candidate else f"; moved from {candidate} so that calls and results stay together"
     why = f"keeps {n - cut} messages of {after:,} tokens{moved}"
-    held = set(kept)
-    return Plan(cut, why, before, after, kept, [g for g in gone if g not in held], strip_thinking, candidate)
+    return Plan(cut, why, before, after, list(kept), [g for g in gone if g not in kept], strip_thinking, candidate)
 
 
 def _snap(cuts: Sequence[int], candidate: int) -> int | None:
@@ -137,7 +141,7 @@ def _thinks(messages: Sequence[Message]) -> bool:
 
 def message_tokens(message: Message, settings: ContextSettings) -> int:
     """Estimated tokens of one message."""
-    return estimate(sum(piece_chars(p, settings.chars_per_token) for p in message), settings)
+    return estimate(chars_of(message, settings.chars_per_token), settings)
 
 
 def request_for(settings: ContextSettings, focus: str = "") -> dict[str, Any]:
@@ -183,7 +187,7 @@ def commit(
     """The boundary that stands for the summarised part, or why the summary is refused (then nothing changes)."""
     if planned.cut is None:
         return planned.why
-    gone = sum(p.chars for m in messages[: planned.cut] for p in m)
+    gone = sum([p.chars for m in messages[: planned.cut] for p in m])
     why = refusal(summary, gone)
     if why is not None:
         return why
@@ -192,7 +196,7 @@ def commit(
     rebuilt = attachment(messages, planned.kept, settings, skills, tools, contents)
     ids = ids or System()
     after = estimate(sum(len(b["text"]) for b in [*content, *rebuilt]), settings) + planned.tail_tokens
-    total = estimate(sum(p.chars for m in messages for p in m), settings)
+    total = estimate(gone + sum(p.chars for m in messages[planned.cut :] for p in m), settings)
     return CompactionBoundaryCreated(
         id=ids.new_id("c"),
         at=iso(ids.now()),

@@ -29,6 +29,7 @@ from ..history.events import (
 )
 from ..settings import ContextSettings
 from .budget import Budget, budget, estimate, prompt_chars
+from .calls import Call, calls_of
 from .capabilities import Capabilities
 from .commits import View
 from .compaction import Health
@@ -62,6 +63,7 @@ class Projector:
         self._since: int | None = None
         self._around = Around()
         self._open: list[Message] = []
+        self._calls: list[Call] = []
         self._tail: tuple[Segment, Lines] | None = None
         self._stale = False
         self._lines = self._fresh()
@@ -135,6 +137,7 @@ class Projector:
 
     def _settle(self) -> None:
         segment = staged(self._open, self._around)
+        self._calls += calls_of(segment.messages, len(self._lines.grouped))
         self._lines.extend(segment)
         self._around.taken |= calls_in(segment)
         self._around.first = self._around.first and not segment.messages
@@ -154,7 +157,7 @@ class Projector:
         self._chain = walk(self.by_id, self.head)
         view = View(self.commits, (n.id for n in self._chain))
         self._around = Around(view, self._around.started, stripped=stripped_by(self._chain))
-        self._lines, self._open, self._tail, self._stale = self._fresh(), [], None, False
+        self._lines, self._open, self._calls, self._tail, self._stale = self._fresh(), [], [], None, False
         for node in self._chain:
             self._feed(node)
         boundary = self.boundary
@@ -239,6 +242,12 @@ class Projector:
         lines, more = self._ended()
         return lines.grouped + more.grouped
 
+    @property
+    def calls(self) -> list[Call]:
+        """The calls of the next request: what `calls_of` gives, each call of a finished message read once, when it came."""
+        lines, more = self._ended()
+        return self._calls + calls_of(more.grouped, len(lines.grouped))
+
     def request(self, step: int | None = None, kind: str = "main", model: str | None = None) -> Request:
         """The next request. Its hash and its shared prefix with the last main request are known without reading it again."""
         lines, more = self._ended()
@@ -270,6 +279,12 @@ class Projector:
                 return same + shared_prefix(a, b)
             same += len(a)
         return same
+
+    @property
+    def chars(self) -> int:
+        """Characters of the next request's messages, an image taken as what its tokens are worth (`budget.piece_chars`)."""
+        counted = self._ended()[1].chars
+        return sum(counted.values()) - counted.get("system", 0) - counted.get("tools", 0)
 
     @property
     def tokens(self) -> int:

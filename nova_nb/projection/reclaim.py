@@ -50,17 +50,19 @@ class Reclaim(msgspec.Struct, frozen=True):
     reason: str = ""
 
 
-def candidates(messages: Sequence[Message], settings: ContextSettings) -> list[Candidate]:
+def candidates(messages: Sequence[Message], settings: ContextSettings, calls: Sequence[Call] | None = None) -> list[Candidate]:
     """Blocks that a rule allows to clear and nothing protects, in the order of the request."""
-    calls = calls_of(messages)
+    if calls is None:
+        calls = calls_of(messages)
     turn = latest_turn(messages)
     room = settings.reclaim_protect_tokens
     protected: set[str] = set()
-    for call in reversed([c for c in calls if c.result is not None]):
+    for call in reversed(calls):
         if room <= 0:
             break
-        protected.add(call.id)
-        room -= estimate(call.result.chars if call.result else 0, settings)
+        if call.result is not None:
+            protected.add(call.id)
+            room -= estimate(call.result.chars, settings)
     out = []
     for call, rule in _by_rule(calls, settings):
         if call.id in protected or call.at >= turn or call.name in settings.reclaim_exempt_tools or call.result is None:
@@ -116,8 +118,10 @@ def decide(
     settings: ContextSettings,
     cold: bool,
     capabilities: Capabilities | None = None,
+    calls: Sequence[Call] | None = None,
 ) -> Reclaim:
-    """Whether to reclaim before the next request of `tokens`, and what.
+    """Whether to reclaim before the next request of `tokens`, and what. `calls` are those of `messages`, where they
+    are known already (`Projector.calls`).
 
     Works from the end of the history backwards until the low watermark is reached, so that as much of
     the prefix stays as can.
@@ -133,7 +137,7 @@ def decide(
     presses = tokens >= settings.soft_line
     if not cold and not presses:
         return no("the cache is hot and the window does not press")
-    found = candidates(messages, settings)
+    found = candidates(messages, settings, calls)
     goal = max(settings.reclaim_min_tokens, tokens - settings.reclaim_low_line)
     taken: list[Candidate] = []
     saved = 0

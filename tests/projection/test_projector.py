@@ -18,7 +18,8 @@ from nova_nb.history.events import (
     ToolStarted,
     Usage,
 )
-from nova_nb.projection.calls import grouped
+from nova_nb.projection.budget import piece_chars
+from nova_nb.projection.calls import calls_of, grouped
 from nova_nb.projection.pieces import messages_of
 from nova_nb.projection.project import project
 from nova_nb.projection.projector import Projector
@@ -49,6 +50,8 @@ def test_after_any_events_the_projector_gives_what_project_gives_from_scratch(ev
     whole = project(chain, SEED, commits=live.commits, started=started)
     assert list(live.projection().pieces) == list(whole.pieces)
     assert live.messages == grouped(whole.pieces)
+    assert live.calls == calls_of(live.messages)
+    assert live.chars == sum(piece_chars(p, SEED.chars_per_token) for p in whole.pieces)
     assert live.projection().left == whole.left
     request = live.request()
     assert request.hash == hashlib.sha256(b"".join(canonical_lines(None, None, messages_of(whole.pieces)))).hexdigest()

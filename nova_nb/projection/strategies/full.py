@@ -56,7 +56,7 @@ class FullStack(Quiet):
         cold = bool(now) and is_cold(projector.last_request_at, now, self.settings)
         if tokens < self.settings.soft_line and not cold:
             return []
-        found = reclaim.decide(projector.messages, tokens, self.settings, cold, self.capabilities)
+        found = reclaim.decide(projector.messages, tokens, self.settings, cold, self.capabilities, projector.calls)
         if found.targets:
             return [
                 ProjectionCommitted(
@@ -71,7 +71,7 @@ class FullStack(Quiet):
         """The boundary, with a summary by rule (marked as such)."""
         messages = projector.messages
         prefix_check = self.capabilities is not None and self.capabilities.prefix_check
-        planned = compaction.plan(messages, self.settings, prefix_check)
+        planned = compaction.plan(messages, self.settings, prefix_check, projector.chars)
         if planned.cut is None:
             return Note(id=self.new_id("n"), kind="compaction-skipped", message=planned.why)
         summary = self.summarise([p for m in messages[: planned.cut] for p in m])
