@@ -116,32 +116,39 @@ async def summarise(agent: Agent, pieces: list[Piece], focus: str) -> tuple[str,
     room -= settings.safety_tokens + estimate(len(asked["content"][0]["text"]), settings)
     if agent.projector.tokens <= room:
         try:
-            return await _ask(agent, asked, None), {"summary": "model"}
+            return (await ask(agent, asked))[1], {"summary": "model"}
         except PromptTooLong:
             pass
     budget = agent.projector.budget
     limit = min(int(room * 0.8), room) - budget.system - budget.tools
     if overflow.shrink(pieces, limit, settings).fits:
         try:
-            return await _ask(agent, asked, limit), {"summary": "model", "shrunk_to": limit}
+            return (await ask(agent, asked, limit))[1], {"summary": "model", "shrunk_to": limit}
         except PromptTooLong:
             pass
     return overflow.without_model(pieces, settings), {"summary": "mechanical"}
 
 
-async def _ask(agent: Agent, asked: dict[str, Any], shrink_to: int | None) -> str:
-    """The summary call: the main request's system, tools and messages, and one instruction after them."""
+async def ask(
+    agent: Agent, asked: dict[str, Any], shrink_to: int | None = None, only: list[str] | None = None
+) -> tuple[str, str]:
+    """A summary call: the main request's system, tools and messages (of a fold: only what it folds), and one instruction
+    after them. The request's id and the answer's text."""
     step, model = agent.next_step, agent.model
-    request = agent.projector.request(step=step, kind="compact", model=model.name)
+    kind = "compact" if only is None else "fold"
+    request = agent.projector.request(step=step, kind=kind, model=model.name)
     meta: dict[str, Any] = {"append": [asked]}
     messages, wire = request.messages, agent.with_thoughts(request)
+    if only is not None:
+        wire = messages = messages_of(overflow.alone(request.pieces, only))
+        meta["only"] = only
     if shrink_to is not None:
         wire = messages = messages_of(overflow.shrink(list(request.pieces), shrink_to, agent.settings).pieces)
         meta["shrink_to"] = shrink_to
-    whole = Request([*messages, asked], request.system, request.tools, kind="compact")
+    whole = Request([*messages, asked], request.system, request.tools, kind=kind)
     id = agent.record(
-        RequestSent, step=step, kind="compact", leaf=agent.live.head, hash=whole.hash, total_bytes=len(whole.canonical),
-        prefix_bytes=request.prefix_bytes or 0, tokens=agent.projector.tokens, model=model.name,
+        RequestSent, step=step, kind=kind, leaf=agent.live.head, hash=whole.hash, total_bytes=len(whole.canonical),
+        prefix_bytes=(request.prefix_bytes or 0) if only is None else 0, tokens=agent.projector.tokens, model=model.name,
         prompt=agent.projector.prompt.id if agent.projector.prompt else None, policy=compaction.POLICY, meta=meta,
     )  # fmt: skip
     body = {
@@ -159,7 +166,7 @@ async def _ask(agent: Agent, asked: dict[str, Any], shrink_to: int | None) -> st
         agent.record(Failure, part="provider", message=str(error), meta={"request": id, "error": type(error).__name__})
         raise
     agent.record(ReplyReceived, request=id, usage=reply.usage, stop_reason=reply.stop_reason, meta=reply.meta)
-    return "\n\n".join(b["text"] for b in reply.content if b.get("type") == "text")
+    return id, "\n\n".join(b["text"] for b in reply.content if b.get("type") == "text")
 
 
 def recall(agent: Agent) -> None:

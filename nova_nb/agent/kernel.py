@@ -219,10 +219,22 @@ class AgentKernel:
         """Put `text` in the place of these messages (their ids) and whatever belongs to them; returns the commit's id.
 
         Without a text the placeholder is made by rule, without a model: how much it stands for, what the person said, the
-        last answers, every symbol. Raises UsageError where that would be no shorter.
+        last answers, every symbol. Raises UsageError where that would be no shorter. `summarise` asks the model for a text.
         """
         self._idle("fold")
         return edit.commit(self.agent, "fold", messages, text, "folded by the person")
+
+    async def summarise(self, messages: Collection[str], focus: str = "") -> str | None:
+        """Fold these messages (their ids) and whatever belongs to them into a summary that the model writes.
+
+        Returns the commit's id, or None if it was interrupted. Raises ModelError where the model gave no text that may
+        stand for them (empty, an error, no shorter): then nothing changed.
+
+        >>> await kernel.summarise(["m4", "m9"], focus="the time zone")   # doctest: +SKIP
+        'k1'
+        """
+        self._idle("summarise")
+        return await _finished(self._begin(edit.summarise(self.agent, messages, focus), None))
 
     def clip(self, messages: Collection[str], reason: str = "clipped by the person") -> str:
         """Leave these messages (their ids) and whatever belongs to them out of the request; returns the commit's id."""

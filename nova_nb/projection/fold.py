@@ -55,6 +55,12 @@ def placeholder(pieces: Sequence[Piece], settings: ContextSettings) -> str:
     return "\n".join(part for part in (head, escape(without_model(pieces, settings, room))) if part)
 
 
+def summarised(pieces: Sequence[Piece], summary: str, model: str) -> str:
+    """A model's summary as the text that stands for these pieces: said to be one, and escaped."""
+    head = f"[Folded: {len({p.message for p in pieces})} messages. Summarised by {model}; the originals are in the log.]"
+    return f"{head}\n{escape(summary.strip())}"
+
+
 def runs(messages: Sequence[Message], ids: Collection[str]) -> list[list[str]]:
     """The same for scattered ids: one run for each stretch that belongs together."""
     out: list[list[str]] = []

@@ -8,7 +8,7 @@ touch history: what is shrunk here is only what the summary is made from.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import msgspec
 
@@ -19,7 +19,7 @@ from .confidence import words
 from .invariants import PROTOCOL, safe_cuts
 from .ledger import Entry
 from .pieces import Piece, block_chars
-from .repair import Message, replaced
+from .repair import Message, made_up, replaced
 from .spill import result_text
 from .summary import mechanical
 
@@ -61,8 +61,10 @@ def shrink(pieces: Sequence[Piece], limit_tokens: int, settings: ContextSettings
 
 
 def as_sent(pieces: Sequence[Piece], sent: RequestSent, settings: ContextSettings) -> Sequence[Piece]:
-    """What a request carried beyond (or short of) the projection: the instruction of a summary call, and the
-    ladder's work where that call would not have fitted. Derived again from the log, like everything else."""
+    """What a request carried beyond (or short of) the projection: the instruction of a summary call, of a fold's only
+    what it folds, and the ladder's work where that call would not have fitted. Derived again from the log, like everything else."""
+    if (only := sent.meta.get("only")) is not None:
+        pieces = alone(pieces, only)
     if (limit := sent.meta.get("shrink_to")) is not None:
         pieces = shrink(pieces, limit, settings).pieces
     extra = [
@@ -71,6 +73,14 @@ def as_sent(pieces: Sequence[Piece], sent: RequestSent, settings: ContextSetting
         for j, block in enumerate(m["content"])
     ]
     return [*pieces, *extra] if extra else pieces
+
+
+def alone(pieces: Sequence[Piece], ids: Collection[str]) -> list[Piece]:
+    """A run of messages as a conversation of its own, which begins with a user message as providers want it."""
+    run = [p for p in pieces if p.sources[0] in ids]
+    if not run or run[0].role == "user":
+        return run
+    return [made_up("alone", "<context>From the middle of a longer conversation.</context>", run[0].sources, "reminder"), *run]
 
 
 def without_model(pieces: Sequence[Piece], settings: ContextSettings, limit_chars: int | None = None) -> str:
