@@ -1,6 +1,6 @@
-"""Which rows of a transcript belong to a branch, in the order in which they are sent.
+"""Which rows of a transcript belong to a branch, in the order in which they are sent, and where a resume goes on.
 
-Knows: parents, boundaries, kept tails, and how parallel calls hang in the chain. Does not know
+Knows: parents, boundaries, kept tails, the leaf, and how parallel calls hang in the chain. Does not know
 how a row is worded in a request (`wire`). Rows are named by their position in the file; a
 `limit` says how much of the file existed when a request was made.
 
