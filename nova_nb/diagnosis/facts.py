@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+E = TypeVar("E", bound=Event)
 
 LINKS = (MessageAppended, ForeignRow)
 """Rows that name a parent."""
@@ -118,6 +119,17 @@ class Facts:
         """The event of each row where it is a message."""
         return [event if isinstance(event, MessageAppended) else None for event in self.events]
 
+    def of(self, kind: type[E]) -> list[tuple[int, E]]:
+        """The events of one type with their positions, in file order."""
+        return self._by_type.get(kind, [])
+
+    @cached_property
+    def _by_type(self) -> dict[type[Event], list[tuple[int, Any]]]:
+        found: dict[type[Event], list[tuple[int, Any]]] = defaultdict(list)
+        for i, event in enumerate(self.events):
+            found[type(event)].append((i, event))
+        return dict(found)
+
     def message(self, i: int) -> MessageAppended | None:
         return self.messages[i]
 
@@ -210,7 +222,7 @@ class Facts:
     @cached_property
     def boundaries(self) -> list[int]:
         """Positions of the compaction boundaries of the main conversation."""
-        return [i for i, e in enumerate(self.events) if isinstance(e, CompactionBoundaryCreated) and not self.side(i)]
+        return [i for i, _ in self.of(CompactionBoundaryCreated) if not self.side(i)]
 
     def summary_of(self, boundary: int) -> int | None:
         """Position of the summary row that hangs from a boundary."""
@@ -230,7 +242,7 @@ class Facts:
         sums = [0]
         for i in self.path:
             sums.append(sums[-1] + self.chars[i])
-        attached = [i for i, e in enumerate(self.events) if isinstance(e, ForeignRow) and self.chars[i] and not self.side(i)]
+        attached = [i for i, _ in self.of(ForeignRow) if self.chars[i] and not self.side(i)]
         beside = list(itertools.accumulate((self.chars[i] for i in attached), initial=0))
         turns = [k for k, i in enumerate(self.path) if self.person(i)]
         starts: dict[int, int] = {}

@@ -7,6 +7,7 @@ compacted afterwards is worth a note, what was not is a cause. Only Nova writes 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import itemgetter
 from pathlib import Path
 
 from ...errors import UsageError
@@ -20,13 +21,14 @@ from ..report import Finding, many, one_line
 def compactions_failed(facts: Facts) -> Iterator[Finding]:
     """Compactions that failed in a row; as many as open the breaker, and nothing was compacted since, are a cause."""
     failed: list[int] = []
-    for i, event in enumerate(facts.events):
-        if isinstance(event, Failure) and event.part == "compaction":
-            failed.append(i)
-        elif isinstance(event, CompactionBoundaryCreated):
+    boundaries: list[tuple[int, Failure | None]] = [(i, None) for i, _ in facts.of(CompactionBoundaryCreated)]
+    for i, failure in sorted([*boundaries, *facts.of(Failure)], key=itemgetter(0)):
+        if failure is None:
             if failed:
                 yield _got_over(facts, failed)
             failed = []
+        elif failure.part == "compaction":
+            failed.append(i)
     if not failed:
         return
     first = facts.events[0]
@@ -52,7 +54,7 @@ def _got_over(facts: Facts, failed: list[int]) -> Finding:
 
 def compaction_stopped(facts: Facts) -> Iterator[Finding]:
     """Compaction was stopped, since the window refilled at once each time."""
-    stopped = [i for i, e in enumerate(facts.events) if isinstance(e, Note) and e.kind == "compaction-stopped"]
+    stopped = [i for i, note in facts.of(Note) if note.kind == "compaction-stopped"]
     if stopped:
         yield facts.finding(
             "compaction-stopped", "budget", "cause", stopped[-1:],
@@ -63,8 +65,8 @@ def compaction_stopped(facts: Facts) -> Iterator[Finding]:
 
 def refused(facts: Facts) -> Iterator[Finding]:
     """Requests that the provider refused. One that nothing was answered after is a cause."""
-    failed = [i for i, e in enumerate(facts.events) if isinstance(e, Failure) and e.part == "provider"]
-    answered = max((i for i, e in enumerate(facts.events) if isinstance(e, ReplyReceived)), default=-1)
+    failed = [i for i, failure in facts.of(Failure) if failure.part == "provider"]
+    answered = max((i for i, _ in facts.of(ReplyReceived)), default=-1)
     if not failed:
         return
     last = failed[-1]
@@ -85,7 +87,7 @@ def refused(facts: Facts) -> Iterator[Finding]:
 
 def result_not_stored(facts: Facts) -> Iterator[Finding]:
     """Large results that could not be written to a file and went into the request as they were."""
-    failed = [i for i, e in enumerate(facts.events) if isinstance(e, Failure) and e.part == "spill"]
+    failed = [i for i, failure in facts.of(Failure) if failure.part == "spill"]
     if failed:
         yield facts.finding(
             "spill-failed", "artifact", "note", failed,
@@ -102,8 +104,8 @@ def stored_by_nova(facts: Facts) -> Iterator[Finding]:
     artifacts = Artifacts(here if here.is_dir() else here.parent)
     blocks = (block for i in facts.path if (m := facts.message(i)) is not None for block in m.content)
     wanted = {block.get("tool_use_id") for block in blocks if block.get("type") == "tool_result"}
-    for i, event in enumerate(facts.events):
-        if not isinstance(event, ToolResultExternalized) or event.tool_use_id not in wanted:
+    for i, event in facts.of(ToolResultExternalized):
+        if event.tool_use_id not in wanted:
             continue
         state = _state(artifacts, event)
         if state == "present":

@@ -86,8 +86,8 @@ def reachable(log: Log, leaf: str | None = None) -> list[str]:
 
 def shown(log: Log) -> list[str] | None:
     t = _of(log)
-    on_branch = set(reachable(log))
-    return [t.id(i) for i in t.spoken if t.id(i) in on_branch and not t.rows[i].hidden and not t.rows[i].summary]
+    on_branch = set(t.active)
+    return [t.id(i) for i in t.spoken if i in on_branch and not t.rows[i].hidden and not t.rows[i].summary]
 
 
 def _story(log: Log) -> Story:

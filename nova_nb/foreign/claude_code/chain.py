@@ -84,8 +84,13 @@ class Transcript:
 
     def up(self, i: int) -> int | None:
         """Position of a row's parent; None at a root or where the parent is in no row."""
-        parent = self.rows[i].parent
-        return None if parent is None else self.first.get(parent)
+        return self.ups[i]
+
+    @cached_property
+    def ups(self) -> list[int | None]:
+        """Position of each row's parent."""
+        first = self.first
+        return [None if row.parent is None else first.get(row.parent) for row in self.rows]
 
     @cached_property
     def groups(self) -> dict[str, list[int]]:
@@ -194,7 +199,7 @@ class Transcript:
 
     def _deepest(self) -> int:
         """The record with the most conversation records on its bare chain; the last of several."""
-        depth: dict[int, int] = {}
+        ups, depth = self.ups, dict[int, int]()
         for i in self._own:
             path: list[int] = []
             at: int | None = i
@@ -202,7 +207,7 @@ class Transcript:
             while at is not None and at not in depth and at not in onpath:
                 onpath.add(at)
                 path.append(at)
-                at = self.up(at)
+                at = ups[at]
             base = depth.get(at, 0) if at is not None else 0
             for k in reversed(path):
                 base += self.rows[k].speaks
@@ -267,13 +272,16 @@ class Transcript:
         """
         crossing = {b.at: self.before(b) for b in self.boundaries}
         anchors = {b.kept[0]: b.anchor for b in self.boundaries if b.kept and b.at < leaf}
+        ups = self.ups
         seen: set[int] = set()
         todo: list[int | None] = [leaf]
         while todo:
             at = todo.pop()
-            if at is not None and at not in seen:
+            while at is not None and at not in seen:
                 seen.add(at)
-                todo += [self.up(at), crossing.get(at), anchors.get(at)]
+                if at in crossing or at in anchors:
+                    todo += [crossing.get(at), anchors.get(at)]
+                at = ups[at]
         return self.with_siblings(sorted(seen), len(self.rows))
 
     def before(self, boundary: Boundary) -> int | None:

@@ -61,14 +61,14 @@ def states(transcript: Transcript, starts: list[int]) -> list[State]:
             state = State(missing=(0 if writes else REREAD * read) | (KEPT if i in unkept else 0))
         elif begins and up is not None and any(up < start <= i for start in begins):
             state = state._replace(missing=state.missing & WORDING)
-        out.append(_after(state, event, writes))
+        out.append(state if writes and not isinstance(event, ForeignRow) else _after(state, event, writes))
     return out
 
 
 def _after(state: State, event: Event, writes: bool) -> State:
     if isinstance(event, ForeignRow):
         return state._replace(missing=state.missing | WORDING) if _worded_unseen(event) else state
-    if writes or not isinstance(event, MessageAppended):
+    if not isinstance(event, MessageAppended):
         return state
     if event.role == "user":
         missing = state.missing | (TODO if state.blocks >= 10 else 0)
