@@ -3,10 +3,10 @@
 Knows: the defaults (the seeds' own figures, with the requirement each comes from) and the
 presets. Does not know how a number is used; the module that uses it says so.
 A preset is a name that stays while its numbers may be tuned: "seed" is the seeds' 200k window,
-"late" compacts seldom (a smaller output reserve, no soft margin: the largest cached share and the largest
-requests), "lean" keeps results over 3,000 characters in files and compacts at 80,000 tokens (half the cost at the same
-share; what it hides must be read back; both in docs/strategies.md), "workshop" shrinks the same arithmetic so that a lesson reaches compaction
-within a minute.
+"late" compacts seldom (a smaller output reserve, no soft margin: a large cached share and the largest
+requests), "lean" keeps results over 3,000 characters in files and compacts at 80,000 tokens (half the
+cost at the same share; what it hides must be read back; both in docs/strategies.md), "workshop" shrinks
+the same arithmetic so that a lesson reaches compaction within a minute.
 """
 
 from __future__ import annotations

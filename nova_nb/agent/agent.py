@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..history.events import Block, Event, MessageAppended, PromptSet, RequestSent
+from ..history.events import Block, Event, MessageAppended, ProjectionCommitted, ProjectionUndone, PromptSet, RequestSent
 from ..history.live import THINKING, LiveLog
 from ..history.runtime import RuntimeState
 from ..models.base import Delta, Model
@@ -24,6 +24,9 @@ from .tools import Tool
 from .workspace import Workspace
 
 Hook = Callable[["Agent"], Awaitable[None]]
+
+REWRITES: tuple[type[Event], ...] = (ProjectionCommitted, ProjectionUndone, PromptSet)
+"""What changes what stood before an answer; a compaction does as well, and says so itself (`compact`)."""
 
 _KINDS: dict[type[Event], str] = {MessageAppended: "m", RequestSent: "r", PromptSet: "p"}
 
@@ -45,7 +48,8 @@ class Agent:
     """what each stage did to the next request, or why it did nothing; goes into its `RequestSent.meta`"""
     thoughts: dict[str, list[Block]] = field(default_factory=dict)
     """answers with thinking, whole, by message id: the log keeps no thinking (R2.3), and while this process lives the
-    provider gets its own back verbatim. A compaction lets all of it go, in the same step as its summary."""
+    provider gets its own back verbatim. A compaction lets all of it go, in the same step as its summary; so does a commit
+    (`record`) where the model checks its prefix."""
 
     state: RuntimeState = field(default_factory=RuntimeState)
     """what was read, used and allowed, and where the agent stands; `agent.state` keeps it"""
@@ -77,7 +81,10 @@ class Agent:
         return self.live.steps + 1
 
     def record(self, make: type[Event], **fields: Any) -> str:
-        """Append an event with a fresh id and the time; returns the id."""
+        """Append an event with a fresh id and the time; returns the id. What changes an earlier turn lets the thinking go
+        on a model that binds it to all that stood before."""
+        if make in REWRITES and self.model.capabilities.prefix_check:
+            self.thoughts.clear()
         id = self.live.new_id(_KINDS.get(make, "e"))
         self.live.append(make(id=id, at=self.live.now(), **fields))
         return id

@@ -148,7 +148,7 @@ async def ask(
     whole = Request([*messages, asked], request.system, request.tools, kind=kind)
     id = agent.record(
         RequestSent, step=step, kind=kind, leaf=agent.live.head, hash=whole.hash, total_bytes=len(whole.canonical),
-        prefix_bytes=(request.prefix_bytes or 0) if only is None else 0, tokens=agent.projector.tokens, model=model.name,
+        prefix_bytes=(request.prefix_bytes or 0) if messages is request.messages else 0, tokens=agent.projector.tokens, model=model.name,
         prompt=agent.projector.prompt.id if agent.projector.prompt else None, policy=compaction.POLICY, meta=meta,
     )  # fmt: skip
     body = {

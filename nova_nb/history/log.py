@@ -76,7 +76,5 @@ def record_id(event_id: str) -> str:
     >>> record_id("a1#L40"), record_id("a1")
     ('a1', 'a1')
     """
-    if "#L" not in event_id:
-        return event_id
     head, mark, tail = event_id.rpartition("#L")
     return head if mark and tail.isdigit() else event_id

@@ -349,7 +349,9 @@ async def test_r4_4_a_fold_may_be_summarised_by_the_model_and_is_replayed_and_un
         (said("   "), "the summary is empty"),
         (said("API Error: 529 overloaded"), "is an error text"),
         (said("y" * 2_000), "is no shorter than what it replaces"),
+        (said("y" * 880), r"\(\d{3} characters\) is no shorter than what it replaces"),  # only once it is framed
         (ModelError("the provider said no"), "the provider said no"),
+        (TimeoutError(), "no summary within 5 s"),
     ],
 )
 async def test_r4_4_an_answer_that_cannot_stand_for_the_messages_folds_nothing(make: Any, answer: Any, why: str) -> None:
@@ -359,6 +361,25 @@ async def test_r4_4_an_answer_that_cannot_stand_for_the_messages_folds_nothing(m
         await kernel.summarise(ids)
     assert kernel.session.request().canonical == before
     assert of(kernel, Failure)[-1].part == "fold"
+
+
+async def test_r4_4_an_interrupted_summary_folds_nothing_and_leaves_a_note(make: Any) -> None:
+    asked = asyncio.Event()
+
+    async def never(_: Any) -> Reply:
+        asked.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    kernel, ids = await talked(make, never)
+    before = kernel.session.request().canonical
+    waiting = asyncio.create_task(kernel.summarise(ids))
+    await asked.wait()
+    kernel.interrupt()
+    assert await waiting is None
+    assert kernel.session.request().canonical == before
+    assert of(kernel, Note)[-1].message == "the person interrupted the fold"
+    assert of(kernel, RequestSent)[-1].prefix_bytes == 0  # it does not begin as the main request does
 
 
 def test_a_small_window_with_large_reserves_is_refused_with_what_to_set(make: Any) -> None:

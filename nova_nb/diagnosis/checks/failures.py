@@ -7,7 +7,6 @@ compacted afterwards is worth a note, what was not is a cause. Only Nova writes 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from operator import itemgetter
 from pathlib import Path
 
 from ...errors import UsageError
@@ -21,14 +20,13 @@ from ..report import Finding, many, one_line
 def compactions_failed(facts: Facts) -> Iterator[Finding]:
     """Compactions that failed in a row; as many as open the breaker, and nothing was compacted since, are a cause."""
     failed: list[int] = []
-    boundaries: list[tuple[int, Failure | None]] = [(i, None) for i, _ in facts.of(CompactionBoundaryCreated)]
-    for i, failure in sorted([*boundaries, *facts.of(Failure)], key=itemgetter(0)):
-        if failure is None:
+    for i, event in enumerate(facts.events if facts.of(Failure) else ()):
+        if isinstance(event, Failure) and event.part == "compaction":
+            failed.append(i)
+        elif isinstance(event, CompactionBoundaryCreated):
             if failed:
                 yield _got_over(facts, failed)
             failed = []
-        elif failure.part == "compaction":
-            failed.append(i)
     if not failed:
         return
     first = facts.events[0]

@@ -109,7 +109,8 @@ def project(log: Log, step: int | None = None) -> Projection:
 
 def passed_by(log: Log, step: int) -> dict[str, tuple[str, str]]:
     """Rows of the branch that a step's request lacked because a resuming process walked by parents alone: id → (layer, reason)."""
-    return _story(log).calls[step - 1].passed_by
+    call = _story(log).calls[step - 1]
+    return call.story.passed_by(call.leaf, call.limit)
 
 
 def rebuild(log: Log, step: int) -> Projection:

@@ -45,11 +45,6 @@ class Call:
     extra: tuple[Event, ...] = ()
     """rows of a compaction's own file that its request had besides the transcript's"""
 
-    @property
-    def passed_by(self) -> dict[str, tuple[str, str]]:
-        """See `Story.passed_by`."""
-        return {} if self.leaf is None else self.story.passed_by(self.leaf, self.limit, self.story.since(self.limit))
-
 
 class Story:
     """A transcript read with what lies beside it: its calls in order, its processes."""
@@ -210,9 +205,10 @@ class Story:
             events.insert(at, row)
         return events
 
-    def passed_by(self, leaf: int, limit: int, since: int) -> dict[str, tuple[str, str]]:
+    def passed_by(self, leaf: int | None, limit: int) -> dict[str, tuple[str, str]]:
         """Rows that a request lacked because a resuming process walks by parents alone: id → (layer, reason)."""
-        if not since:
+        since = self.since(limit)
+        if not since or leaf is None:
             return {}
         sent = {event.id for event in self.branch(leaf, limit, since)}
         return {event.id: PASSED for event in self.branch(leaf, limit, 0) if event.id not in sent}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ...history.events import CompactionBoundaryCreated, Event, ForeignRow, MessageAppended
+from ...history.events import CompactionBoundaryCreated, ForeignRow, MessageAppended
 from .chain import Transcript
 
 TODO, CHANGED, REREAD, WORDING, BEFORE, KEPT = 1, 2, 4, 8, 16, 32
@@ -61,15 +61,15 @@ def states(transcript: Transcript, starts: list[int]) -> list[State]:
             state = State(missing=(0 if writes else REREAD * read) | (KEPT if i in unkept else 0))
         elif begins and up is not None and any(up < start <= i for start in begins):
             state = state._replace(missing=state.missing & WORDING)
-        out.append(state if writes and not isinstance(event, ForeignRow) else _after(state, event, writes))
+        if isinstance(event, ForeignRow) and _worded_unseen(event):
+            state = state._replace(missing=state.missing | WORDING)
+        elif isinstance(event, MessageAppended) and not writes:
+            state = _after(state, event)
+        out.append(state)
     return out
 
 
-def _after(state: State, event: Event, writes: bool) -> State:
-    if isinstance(event, ForeignRow):
-        return state._replace(missing=state.missing | WORDING) if _worded_unseen(event) else state
-    if not isinstance(event, MessageAppended):
-        return state
+def _after(state: State, event: MessageAppended) -> State:
     if event.role == "user":
         missing = state.missing | (TODO if state.blocks >= 10 else 0)
         if state.edited and event.origin == "person":
@@ -128,4 +128,4 @@ def text_of(attachment: Any) -> str:
 
 def sentences(missing: int) -> tuple[str, ...]:
     """What is missing, in words."""
-    return () if not missing else tuple(text for flag, text in SENTENCES.items() if missing & flag)
+    return tuple(text for flag, text in SENTENCES.items() if missing & flag)

@@ -51,7 +51,7 @@ def following(story: Story, leaf: int | None) -> Projection:
 
 def _worded(story: Story, rows: list[Event], leaf: int | None, limit: int, unknown: tuple[str, ...]) -> Projection:
     made = wire.project(rows)
-    left = made.left if leaf is None else {**made.left, **story.passed_by(leaf, limit, story.since(limit))}
+    left = {**made.left, **story.passed_by(leaf, limit)}
     unsure: frozenset[str] = frozenset()
     if SENTENCES[REREAD] in unknown:
         boundaries = (boundary.at for boundary in story.transcript.boundaries if boundary.at < limit)
