@@ -130,8 +130,7 @@ class Session:
 
         boundaries = [e for e in self.log.events if isinstance(e, CompactionBoundaryCreated)]
         if not 1 <= n <= len(boundaries):
-            have = f"{len(boundaries)}" if boundaries else "no"
-            raise UsageError(f"there is no compaction {n}; this session has {have} of them")
+            raise UsageError(f"there is no compaction {n}; this session has {len(boundaries) or 'none'}")
         boundary = boundaries[n - 1]
         position = self.log.index
         at = position[boundary.id]

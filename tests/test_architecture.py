@@ -64,6 +64,7 @@ THIRD_PARTIES: dict[str, tuple[str, ...]] = {
     "pydantic_core": ("foreign.documents",),
     "zstandard": ("foreign.codex",),
     "detect_secrets": ("diagnosis.share",),
+    "markdown_it": ("diagnosis.share",),
     "tqdm": ("cli",),
 }
 

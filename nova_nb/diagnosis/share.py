@@ -1,7 +1,7 @@
 """A diagnosis to attach to a bug report: Markdown or HTML, with what is private taken out.
 
 Knows: what to take out (paths, names in them, e-mail addresses, key-like strings) and the two
-shapes. Key-like strings are found by `detect-secrets`, a library kept for that; nothing is sent
+shapes. Key-like strings are found by `detect-secrets`, a library kept for that, and the page is set by `markdown-it-py`; nothing is sent
 anywhere. What is taken out is replaced by a word in angle brackets, the same word for the same text,
 so that a reader can still follow it.
 """
@@ -9,7 +9,6 @@ so that a reader can still follow it.
 from __future__ import annotations
 
 import re
-from html import escape
 
 from .fate import Trace
 from .report import Diagnosis, inert
@@ -84,7 +83,7 @@ def markdown(report: Diagnosis, trace: Trace | None = None, redact: bool = True)
         f"# Session diagnosis: {report.verdict}",
         "",
         f"- session: {inert(hide(report.session.path))}",
-        f"- agent: {report.session.format} {report.session.agent_version or ''}".rstrip(),
+        f"- agent: {report.session.format} {inert(hide(report.session.agent_version or ''))}".rstrip(),
         f"- on disk {c.on_disk} · reachable {_n(c.reachable)} · in the next request {_n(c.in_request)} · shown {_n(c.shown)}",
         f"- leaf: line {report.leaf.line}, rule {report.leaf.policy}",
         "",
@@ -92,7 +91,7 @@ def markdown(report: Diagnosis, trace: Trace | None = None, redact: bool = True)
     for f in report.findings:
         where = ", ".join(map(str, f.lines)) or "-"
         lines += [f"## {f.role}: {f.layer} (line {where})", "", inert(hide(f.message)), "", f"*{f.certainty}*, code `{f.code}`"]
-        lines += [f"Remedy: {inert(hide(f.remedy))}"] if f.remedy else []
+        lines += ["", f"Remedy: {inert(hide(f.remedy))}"] if f.remedy else []
         lines.append("")
     if not report.findings:
         lines += ["Nothing found.", ""]
@@ -104,11 +103,22 @@ def markdown(report: Diagnosis, trace: Trace | None = None, redact: bool = True)
     return "\n".join([*lines, note if redact else "Nothing was taken out of this report.", ""])
 
 
+_STYLE = (
+    "body{font:14px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;overflow-wrap:anywhere}"
+    "td,th{padding:.2em .6em;text-align:left;vertical-align:top;border-bottom:1px solid #8886}table{border-collapse:collapse}"
+)
+
+
 def html(report: Diagnosis, trace: Trace | None = None, redact: bool = True) -> str:
-    """The same as one plain page with no script."""
-    body = escape(markdown(report, trace, redact))
-    style = "body{font:14px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}pre{white-space:pre-wrap}"
-    return f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Session diagnosis</title><style>{style}</style><pre>{body}</pre></html>\n'
+    """The same as one plain page with no script, in the colours of the reader's system."""
+    from markdown_it import MarkdownIt
+
+    setter = MarkdownIt("commonmark", {"html": False}).enable("table").disable(["link", "image", "autolink"])
+    body = setter.render(markdown(report, trace, redact))
+    return (
+        '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="color-scheme" content="light dark">'
+        f"<title>Session diagnosis</title><style>{_STYLE}</style>\n{body}</html>\n"
+    )
 
 
 def _n(value: int | None) -> str:

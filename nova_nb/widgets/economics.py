@@ -71,8 +71,9 @@ class Economics(Shown):
         if self.threshold is not None and self._sizes and self.threshold < max(self._sizes) * 3:
             line = {"color": GREY, "width": 1, "dash": "dot"}
             made.add_hline(
-                y=self.threshold, yref="y2", line=line, annotation_text="cheapest threshold", annotation_font={"size": 10}
-            )
+                y=self.threshold, yref="y2", line=line, annotation_text="cheapest threshold",
+                annotation_font={"size": 10, "color": "#333"}, annotation_bgcolor="#eee",
+            )  # fmt: skip
         return made
 
     def static_html(self) -> str:

@@ -45,11 +45,28 @@ def test_a_report_cannot_run_what_a_log_holds(tmp_path: Path):
         {"type": "user", "uuid": "u2", "parentUuid": "<script>alert(1)</script>", "message": {"role": "user", "content": "on"}},
     ]
     path = tmp_path / "s.jsonl"
-    path.write_text("".join(json.dumps({"sessionId": "s", "timestamp": "2026-01-01T00:00:00Z", **row}) + "\n" for row in rows))
+    path.write_text(
+        "".join(
+            json.dumps({"sessionId": "s", "timestamp": "2026-01-01T00:00:00Z", "version": "<script>", **row}) + "\n"
+            for row in rows
+        )
+    )
     report = nova.open_session(path).diagnose()
     assert report.findings
     assert "<script>" not in markdown(report)
     assert "<script>" not in html(report)
+
+
+def test_the_page_is_set_as_a_page_with_what_was_taken_out_readable(tmp_path: Path):
+    path = tmp_path / "s.jsonl"
+    said = "keep [this](javascript:alert(1)) | in ![x](https://example.com/x.png) src/app.py"
+    row = {"type": "user", "uuid": "u1", "parentUuid": "gone", "sessionId": "s", "timestamp": "2026-01-01T00:00:00Z"}
+    path.write_text(json.dumps({**row, "message": {"role": "user", "content": said}}) + "\n")
+    session = nova.open_session(path)
+    page = html(session.diagnose(), session.trace(said))
+    assert "<h1>Session diagnosis" in page and "<h2>Fate of" in page
+    assert "&lt;path 1&gt;/s.jsonl" in page and "&amp;lt;" not in page
+    assert "<a " not in page and "<img" not in page
 
 
 def test_the_doctor_of_a_folder_gives_a_row_a_session(capsys: pytest.CaptureFixture[str]):
