@@ -343,9 +343,6 @@ def _left_alone(facts: Facts, plan: _Plan) -> None:
             plan.not_dared.append(f"{finding.layer}, line {', '.join(map(str, finding.lines[:3]))}: {finding.message}")
 
 
-_PARENT = '"{key}"\\s*:\\s*"{old}"'
-
-
 def _apply(plan: _Plan, data: bytes, rows_of: Callable[[bytes], list[bytes]]) -> bytes:
     """The edited file. Lines that no edit names keep their bytes."""
     lines = data.split(b"\n")
@@ -358,12 +355,18 @@ def _apply(plan: _Plan, data: bytes, rows_of: Callable[[bytes], list[bytes]]) ->
             for edits, key in ((plan.relink, "parentUuid"), (plan.logical, "logicalParentUuid")):
                 if number in edits:
                     old, new = edits[number]
-                    pattern = _PARENT.format(key=key, old=re.escape(old))
-                    row = re.sub(pattern.encode(), f'"{key}":{json.dumps(new)}'.encode(), row, count=1)
+                    link = f'"{key}":{json.dumps(new)}'.encode()
+                    row = re.sub(_link(key, old), link.replace(b"\\", b"\\\\"), row, count=1)
             place = plan.move[number] + number / (len(lines) + 1) if number in plan.move else float(number)
             out.append((place, row))
     out.sort(key=lambda item: item[0])
     return b"\n".join(row for _, row in out)
+
+
+def _link(key: str, id: str) -> bytes:
+    """Pattern of a member of a row, its id written with escapes or without."""
+    plain, escaped = (re.escape(json.dumps(id, ensure_ascii=ascii).encode("utf-8", "surrogatepass")) for ascii in (False, True))
+    return b'"%s"\\s*:\\s*(?:%s|%s)' % (key.encode(), plain, escaped)
 
 
 def _nova_rows(line: bytes) -> list[bytes]:

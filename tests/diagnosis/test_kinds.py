@@ -73,3 +73,15 @@ def test_a_summary_on_the_line_of_its_preface_is_a_summary(after_the_preface: st
     file.write_bytes(made.data())
     report = nova.open_session(file).diagnose()
     assert [f.code for f in report.causes] == causes
+
+
+def test_a_neighbouring_file_that_is_gone_by_the_time_it_is_read_says_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = nova.open_session(FAULTS["moved_transcript"](1, 3, 8).write(tmp_path))
+    assert [f.code for f in session.diagnose().causes] == ["moved-transcript"]
+    for file in tmp_path.rglob("*.jsonl"):
+        if str(file) != session.path:
+            file.unlink()
+            monkeypatch.setattr("nova_nb.diagnosis.checks.runtime._siblings", lambda _, file=file: [(1_000, file)])
+    assert nova.open_session(session.path).diagnose().causes == ()

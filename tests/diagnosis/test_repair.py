@@ -79,6 +79,20 @@ def test_a_parent_is_not_bridged_when_the_count_says_otherwise(tmp_path: Path):
     assert any("nothing proves" in text for text in result.not_dared)
 
 
+@pytest.mark.parametrize("escaped", [True, False])
+def test_an_id_of_any_characters_is_relinked_as_it_stands(tmp_path: Path, escaped: bool):
+    rows = [json.loads(line) for line in case("parent-never-written").read_text().splitlines()]
+    ids = {row.get("uuid") for row in rows}
+    broken = next(n for n, row in enumerate(rows) if row.get("parentUuid") not in ids | {None})
+    odd = {rows[broken]["parentUuid"]: "gone-\u202e\\g<1>é", rows[broken - 1]["uuid"]: "kept-\u00e9\\u\\1"}
+    for row in rows:
+        row.update({key: odd.get(row[key], row[key]) for key in ("uuid", "parentUuid") if key in row})
+    path = tmp_path / "session.jsonl"
+    path.write_text("".join(json.dumps(row, ensure_ascii=escaped) + "\n" for row in rows), "utf-8")
+    result = repair(nova.open_session(path), tmp_path / "copy.jsonl")
+    assert (result.before.reachable, result.after and result.after.reachable) == (11, 27)
+
+
 def test_a_copy_never_overwrites(tmp_path: Path):
     target = tmp_path / "copy.jsonl"
     target.write_text("mine")

@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from ...errors import NotASession
 from ..facts import Facts
 from ..report import Finding
 from .projection import explained, nearly_empty, shortfalls
@@ -73,7 +74,11 @@ def _siblings(here: Path) -> list[tuple[int, Path]]:
 
 
 def _conversation_rows(path: Path, session: str) -> int:
-    """Conversation records in a file that carry this session's id: the same file name alone says nothing."""
+    """Conversation records in a file that carry this session's id: the same file name alone says nothing. 0 where it
+    is gone by now or may not be read."""
     from ...foreign.claude_code.read import stream
 
-    return sum(row.speaks and row.session == session for _, row in stream(path))
+    try:
+        return sum(row.speaks and row.session == session for _, row in stream(path))
+    except NotASession:
+        return 0
